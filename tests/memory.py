@@ -262,6 +262,45 @@ def together(server):
     assert status(c, 'refusals') == 0 and status(c, 'peak') < SERVER * MIB // 2
 
 
+# Statements that never end: each fills files in another way.
+PRODUCT = 'm.many a, m.many b, m.many d'
+ENDLESS = (
+    f'SELECT a.c FROM {PRODUCT} ORDER BY CONCAT(a.c, b.id, d.id)',
+    f'SELECT COUNT(*) FROM (SELECT a.c, b.id, d.id AS i, MAX(a.id) FROM {PRODUCT} GROUP BY 1, 2, 3)'
+    ' g',
+    f'SELECT COUNT(DISTINCT b.id, d.id, a.c) FROM {PRODUCT}',
+    f'SELECT COUNT(*) FROM (SELECT DISTINCT b.id, d.id AS i, a.c FROM {PRODUCT}) g',
+)
+
+
+def late_rows(c):
+    """Joins, groups and keys that outgrow their statement give the right rows."""
+    concat = 'CONCAT(c, id)'
+    for sql, wanted in (
+        (f'SELECT COUNT(*), SUM(n) FROM (SELECT {concat} AS g, COUNT(*) AS n FROM copy GROUP BY g)'
+         ' d', (16384, 16384)),
+        (f'SELECT COUNT(DISTINCT {concat}), SUM(DISTINCT id) FROM copy', None),
+        (f'SELECT COUNT(*), MIN(g) = MAX(g) FROM (SELECT {concat} AS g FROM copy UNION SELECT'
+         f' {concat} FROM copy) d', (16384, 0)),
+        (f'SELECT COUNT(*), MAX(g) FROM (SELECT {concat} AS g FROM copy EXCEPT SELECT {concat} FROM'
+         ' copy WHERE id > 9) d', None),
+        ('SELECT COUNT(*), SUM(b.id - a.id) FROM copy a STRAIGHT_JOIN (SELECT id, c FROM copy) b ON'
+         ' a.id = b.id', (16384, 0)),
+        # All rows have one key.
+        ('SELECT COUNT(*), SUM(b.id = b.id) FROM (SELECT 1 AS n UNION ALL SELECT 2) a STRAIGHT_JOIN'
+         ' (SELECT id, c, id * 0 + 2 AS n FROM copy) b ON a.n = b.n', (16384, 16384)),
+    ):
+        files = lambda: int(c.rows("SHOW STATUS LIKE 'Created_tmp_files'")[0][1])
+        before, row = files(), c.rows(sql)[0]
+        assert files() > before, sql
+        if wanted is None:
+            c.query(f'SET SESSION redolith_statement_memory = {256 * MIB}')
+            assert c.rows(sql)[0] == row, (sql, row)
+            c.query(f'SET SESSION redolith_statement_memory = {4 * MIB}')
+        else:
+            assert tuple(int(value) for value in row) == wanted, (sql, row)
+
+
 def temporary_files(report):
     """Sorts, derived tables and copies that outgrow their statement go to files. The files have no
     names, have a bound together, and go with their statement: when it ends, with KILL, and with
@@ -269,7 +308,6 @@ def temporary_files(report):
     """
     dir = servers.scratch('temporary')
     options = {**OPTIONS, 'redolith_statement_memory': 4 * MIB, 'tmpdir': dir}
-    endless = 'SELECT a.c FROM m.many a, m.many b, m.many d ORDER BY CONCAT(a.c, b.id, d.id)'
     with servers.Redolith(os.path.join(dir, 'server'), options) as server:
         c = server.connect()
         tables(c)
@@ -289,25 +327,28 @@ def temporary_files(report):
         # The copy, the derived table and three sorts have a file each. A sort of more than 64
         # parts merges once more, into a second file, and writes its next parts to a third.
         assert 3 <= merges <= 6 and made == 5 + 2 * (merges - 3), (made, merges)
+        late_rows(c)
         c.query(f'SET GLOBAL redolith_temporary_space = {64 * MIB}')
-        refused(c, endless, 'redolith_temporary_space', 1114)
-        assert space() == 0
+        for endless in ENDLESS:
+            refused(c, endless, 'redolith_temporary_space', 1114)
+            assert space() == 0
         report.ok('temporary files: rows, order and bound')
 
         c.query(f'SET GLOBAL redolith_temporary_space = {8 << 30}')
         other = server.connect()
-        other.send(endless)
-        until(lambda: space() > 200 * MIB, lambda: f'{space()} bytes in files')
-        assert files() == [], files()
-        c.query(f'KILL QUERY {other.connection_id}')
-        began = time.monotonic()
-        try:
-            other.receive_all()
-            raise AssertionError('not killed')
-        except MySQLError as e:
-            assert e.code == 1317, e
-        assert time.monotonic() - began < 2, time.monotonic() - began
-        until(lambda: space() == 0, lambda: f'{space()} bytes are left')
+        for endless in ENDLESS:
+            other.send(endless)
+            until(lambda: space() > 200 * MIB, lambda: f'{space()} bytes in files')
+            assert files() == [], files()
+            c.query(f'KILL QUERY {other.connection_id}')
+            began = time.monotonic()
+            try:
+                other.receive_all()
+                raise AssertionError('not killed')
+            except MySQLError as e:
+                assert e.code == 1317, e
+            assert time.monotonic() - began < 2, time.monotonic() - began
+            until(lambda: space() == 0, lambda: f'{space()} bytes are left')
         other.send(endless)
         until(lambda: space() > 100 * MIB, lambda: f'{space()} bytes in files')
         server.kill()
@@ -324,7 +365,8 @@ def temporary_files(report):
         c = server.connect()
         tables(c)
         free = small.free_bytes()
-        refused(c, endless, 'writing file', 1026)
+        for endless in ENDLESS:
+            refused(c, endless, 'writing file', 1026)
         assert c.value('SELECT COUNT(*) FROM m.many') == '8192'
         until(lambda: small.free_bytes() >= free - MIB, lambda: f'{free}, {small.free_bytes()}')
         report.ok('temporary files: a full disk')

@@ -260,6 +260,12 @@ impl Sorter {
         }
         Ok(())
     }
+    /// Gives back the room that no row takes.
+    pub fn shrink(&mut self) {
+        if self.rows.is_empty() {
+            (self.bytes, self.rows) = (Vec::new(), Vec::new());
+        }
+    }
     /// Whether a part of the rows is in a file.
     pub fn is_in_file(&self) -> bool {
         self.spilled.is_some()

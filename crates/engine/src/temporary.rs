@@ -116,7 +116,7 @@ impl TemporaryFile {
         self.file.write_at(&[byte[0] ^ 0x10], at).unwrap();
     }
     /// The error for a file that does not give back what was appended.
-    pub(crate) fn is_damaged(&self) -> Error {
+    pub fn is_damaged(&self) -> Error {
         let e = io::Error::other("it does not hold what was written");
         failed(FileCall::Read, &self.path, &e)
     }

@@ -107,6 +107,27 @@ impl Accumulator {
         state + self.seen.as_ref().map_or(0, |seen| seen.memory())
     }
 
+    /// How much more a new value of DISTINCT may make the accumulator keep at once.
+    pub fn growth(&self) -> usize {
+        self.seen.as_ref().map_or(0, |seen| seen.growth())
+    }
+    /// For DISTINCT: whether the values with this key were counted.
+    pub fn has_seen(&self, key: &[u8]) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.contains(key))
+    }
+    /// Adds a row whose values DISTINCT has not counted, and does not note them.
+    pub fn add_unseen<'v>(
+        &mut self,
+        call: &'v AggregateCall,
+        at: Scope<'v>,
+        env: &mut Env<'_>,
+    ) -> Result<()> {
+        let seen = self.seen.take();
+        let added = self.add(call, at, env);
+        self.seen = seen;
+        added
+    }
+
     pub fn add<'v>(
         &mut self,
         call: &'v AggregateCall,
@@ -335,7 +356,7 @@ impl Accumulator {
 }
 
 /// Makes the key of the values that DISTINCT compares. Returns false if one of them is NULL.
-fn distinct_key<'v>(
+pub fn distinct_key<'v>(
     call: &'v AggregateCall,
     at: Scope<'v>,
     env: &mut Env<'_>,

@@ -200,6 +200,12 @@ impl<'a> Env<'a> {
     pub fn spill_at(&self) -> usize {
         self.settings.memory_limit / 8
     }
+    /// Whether `more` bytes would take the statement beyond so many eighths of its memory. Then
+    /// hash tables, groups and sets of keys grow no more, and what comes goes to temporary files.
+    /// The rest is for the sorts of what comes and of the result.
+    pub fn is_beyond(&self, eighths: usize, more: usize) -> bool {
+        self.held().saturating_add(more) > self.settings.memory_limit / 8 * eighths
+    }
     /// Charges for `bytes` that the statement is about to allocate or has just allocated.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         self.session.memory.statement.charge(bytes)

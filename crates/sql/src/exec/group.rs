@@ -1,10 +1,13 @@
 //! GROUP BY: keeps one set of accumulators per distinct key, in the order in which the keys came.
+//! Groups that outgrow their memory are late ([`super::late_groups`]).
+use super::ExecContext;
 use super::aggregate::Accumulator;
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::late_groups::{Growth, LateGroups, LateValues, ROOM, add_row};
 use super::row_buffer::{KeySet, read, write};
 use super::sortkey;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::Grouping;
 use redolith_types::Value;
 use smallvec::SmallVec;
@@ -20,6 +23,14 @@ pub struct Groups<'p> {
     accumulators: Vec<Accumulator>,
     /// For each aggregate: what the finished groups have concatenated.
     concatenated: SmallVec<[u64; 4]>,
+    stage: Stage,
+    late: Option<Box<LateGroups<'p>>>,
+    /// The bytes of the groups when no more were opened.
+    closed_at: usize,
+    /// For each group in memory: whether rows of it are late.
+    is_late: Vec<bool>,
+    /// The late values of the only group.
+    late_values: Option<Box<LateValues>>,
     /// The bytes that the accumulators keep beside themselves.
     kept: usize,
     /// The bytes that are charged to the statement's account.
@@ -34,6 +45,16 @@ pub struct Groups<'p> {
     last_group: Option<usize>,
 }
 
+/// What happens to the rows of groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// New groups are late (GROUP-1).
+    Closed,
+    /// All rows are late (GROUP-2).
+    Stopped,
+}
+
 pub type Finished<'v> = (SmallVec<[Value<'v>; 4]>, SmallVec<[Value<'v>; 4]>);
 
 impl<'p> Groups<'p> {
@@ -45,6 +66,11 @@ impl<'p> Groups<'p> {
             ends: Vec::new(),
             accumulators: Vec::new(),
             concatenated: SmallVec::from_elem(0, plan.aggregates.len()),
+            stage: Stage::Open,
+            late: None,
+            closed_at: 0,
+            is_late: Vec::new(),
+            late_values: None,
             kept: 0,
             counted: 0,
             grown: true,
@@ -81,46 +107,127 @@ impl<'p> Groups<'p> {
             return Ok(());
         }
         let mark = env.held();
-        if self.plan.rollup {
-            let groups = self.groups_of(at, env)?;
-            for n in groups {
-                self.add_to(n, at, env)?;
-            }
+        let growth = if self.plan.implicit && !self.plan.rollup {
+            self.add_to(0, at, env)?
+        } else if self.plan.rollup {
+            self.add_to_levels(at, env)?
         } else {
-            let n = if self.plan.implicit { 0 } else { self.group_of(at, env)? };
-            self.add_to(n, at, env)?;
-        }
+            match self.group_of(at, env)? {
+                Some(n) => self.add_to(n, at, env)?,
+                None => 0,
+            }
+        };
         env.release_to(mark);
         if !std::mem::take(&mut self.grown) {
             return Ok(());
         }
         let memory = self.memory();
-        env.keep(&mut self.counted, memory)
+        env.keep(&mut self.counted, memory)?;
+        if self.stage == Stage::Open && self.late_values.is_none() {
+            if env.is_beyond(ROOM, growth + self.growth()) && env.temporary().is_some() {
+                self.close();
+            }
+            return Ok(());
+        }
+        self.charge_late(growth, env)
     }
-    fn add_to<'v>(&mut self, n: usize, at: Scope<'v>, env: &mut Env<'_>) -> Result<()>
+    /// Adds a row to a group. Returns how much more the next row may make the group keep at once.
+    fn add_to<'v>(&mut self, n: usize, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
     where
         'p: 'v,
     {
         let each = self.plan.aggregates.len();
-        for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
-            if !acc.may_grow() {
-                acc.add(call, at, env)?;
-                continue;
-            }
-            let before = acc.memory();
-            acc.add(call, at, env)?;
-            self.kept = self.kept + acc.memory() - before;
-            self.grown = true;
+        let of_group = &mut self.accumulators[n * each..(n + 1) * each];
+        let late = self.late_values.as_deref_mut();
+        let Growth { by, next } = add_row(&self.plan.aggregates, of_group, late, at, env)?;
+        self.kept = self.kept.saturating_add_signed(by);
+        self.grown |= by != 0 || next > 0 || self.late_values.is_some();
+        Ok(next)
+    }
+    /// What another group may take at once.
+    fn growth(&self) -> usize {
+        if self.plan.implicit && !self.plan.rollup {
+            return 0;
         }
-        Ok(())
+        let each = self.plan.aggregates.len();
+        let grows = |left: usize, more: usize, bytes: usize| if left < more { bytes } else { 0 };
+        let value = 2 * self.values.len() / self.ends.len().max(1) + VALUES;
+        let values = self.values.capacity();
+        let (ends, accumulators) = (self.ends.capacity(), self.accumulators.capacity());
+        self.keys.growth()
+            + grows(values - self.values.len(), value, values.max(value))
+            + grows(ends - self.ends.len(), 1, ends * size_of::<usize>())
+            + grows(
+                accumulators - self.accumulators.len(),
+                each,
+                accumulators * size_of::<Accumulator>(),
+            )
+    }
+    /// Opens no more groups (GROUP-1), and adds no more different values to a single group
+    /// (GROUP-3).
+    #[cold]
+    fn close(&mut self) {
+        let is_single = self.plan.implicit && !self.plan.rollup;
+        if is_single && !self.plan.aggregates.iter().any(|call| call.distinct) {
+            return;
+        }
+        self.late = LateGroups::new(self.plan).map(Box::new);
+        if self.late.is_none() {
+            return;
+        }
+        if is_single {
+            self.late_values = Some(Box::new(LateValues::new()));
+        } else {
+            (self.stage, self.closed_at) = (Stage::Closed, self.counted);
+        }
+    }
+    #[cold]
+    fn charge_late(&mut self, growth: usize, env: &mut Env<'_>) -> Result<()> {
+        let most = self.closed_at + env.spill_at();
+        if self.stage == Stage::Closed && self.counted + growth > most {
+            self.stage = Stage::Stopped;
+            self.is_late = vec![false; self.len()];
+            self.last_group = None;
+        }
+        self.late.iter_mut().try_for_each(|late| late.charge_rows(env))?;
+        self.late_values.iter_mut().try_for_each(|late| late.charge(env))
+    }
+    /// Whether [`Self::spill`] has work: then no further row may come first.
+    #[inline]
+    pub fn has_to_spill(&self, env: &Env<'_>) -> bool {
+        self.late.as_ref().is_some_and(|late| late.is_large(env))
+            || self.late_values.as_ref().is_some_and(|late| late.is_large(env))
+    }
+    /// Moves late rows to a temporary file.
+    pub async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        if let Some(late) = &mut self.late {
+            late.spill(cx).await?;
+        }
+        match &mut self.late_values {
+            Some(late) => late.spill(cx).await,
+            None => Ok(()),
+        }
+    }
+    /// Takes the late values, and leaves memory to the result, when all rows have come.
+    pub async fn end(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<()> {
+        if let Some(late) = &mut self.late {
+            late.end(cx).await?;
+        }
+        let (Some(values), Some(late)) = (self.late_values.take(), &self.late) else {
+            return Ok(());
+        };
+        let Groups { accumulators, kept, counted, .. } = self;
+        values.finish(&late.inputs, accumulators, kept, counted, at, cx).await
     }
     pub fn memory(&self) -> usize {
         let accumulators = self.accumulators.capacity() * size_of::<Accumulator>();
         let ends = self.ends.capacity() * size_of::<usize>();
         let keys = self.keys.memory() + self.key.capacity() + self.last.capacity();
-        keys + self.values.capacity() + ends + accumulators + self.kept
+        let late = self.is_late.capacity();
+        keys + self.values.capacity() + ends + accumulators + self.kept + late
     }
-    fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
+    /// The group of a row; None if the row is late.
+    fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<Option<usize>>
     where
         'p: 'v,
     {
@@ -135,7 +242,15 @@ impl<'p> Groups<'p> {
         if let Some(n) = self.last_group
             && self.key == self.last
         {
-            return Ok(n);
+            return Ok(Some(n));
+        }
+        if self.stage != Stage::Open {
+            let found = self.group_if_open(&values, values.len(), at, env)?;
+            if found.is_some() {
+                std::mem::swap(&mut self.key, &mut self.last);
+                self.last_group = found;
+            }
+            return Ok(found);
         }
         let (n, new) = self.keys.insert(&self.key);
         if new {
@@ -144,11 +259,39 @@ impl<'p> Groups<'p> {
         }
         std::mem::swap(&mut self.key, &mut self.last);
         self.last_group = Some(n);
-        Ok(n)
+        Ok(Some(n))
+    }
+    /// The group with the key if it takes rows. Otherwise the row, with the first `grouped` of the
+    /// values of the key, is late.
+    #[cold]
+    fn group_if_open<'v>(
+        &mut self,
+        values: &[Value<'v>],
+        grouped: usize,
+        at: Scope<'v>,
+        env: &mut Env<'_>,
+    ) -> Result<Option<usize>>
+    where
+        'p: 'v,
+    {
+        let found = self.keys.find(&self.key);
+        if self.stage == Stage::Closed && found.is_some() {
+            return Ok(found);
+        }
+        if let Some(n) = found {
+            self.is_late[n] = true;
+        }
+        self.grown = true;
+        let rollup = self.plan.rollup;
+        if let Some(late) = &mut self.late {
+            late.push(&self.key, |to| write_keys(values, grouped, rollup, to), at, env)?;
+        }
+        Ok(None)
     }
 
-    /// The groups of a row with ROLLUP: for all keys, for all but the last, and so on (SEL-6).
-    fn groups_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<Vec<usize>>
+    /// Adds a row to its groups with ROLLUP: for all keys, for all but the last, and so on (SEL-6).
+    /// Returns as [`Self::add_to`].
+    fn add_to_levels<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
     where
         'p: 'v,
     {
@@ -162,20 +305,25 @@ impl<'p> Groups<'p> {
             values.push(value);
             ends.push(self.key.len());
         }
-        let mut groups = Vec::with_capacity(ends.len());
+        let mut next = 0;
         for (grouped, end) in ends.into_iter().enumerate().rev() {
             self.key.truncate(end);
             self.key.extend((grouped as u16).to_be_bytes());
-            let (n, new) = self.keys.insert(&self.key);
-            if new {
-                values[..grouped].iter().for_each(|v| write(v, &mut self.values));
-                values[grouped..].iter().for_each(|_| write(&Value::Null, &mut self.values));
-                write(&Value::Int(grouped as i64), &mut self.values);
-                self.open();
+            let n = if self.stage == Stage::Open {
+                let (n, new) = self.keys.insert(&self.key);
+                if new {
+                    write_keys(&values, grouped, true, &mut self.values);
+                    self.open();
+                }
+                Some(n)
+            } else {
+                self.group_if_open(&values, grouped, at, env)?
+            };
+            if let Some(n) = n {
+                next = next.max(self.add_to(n, at, env)?);
             }
-            groups.push(n);
         }
-        Ok(groups)
+        Ok(next)
     }
 
     /// True if the first aggregate of the first group has met a value.
@@ -186,18 +334,85 @@ impl<'p> Groups<'p> {
     /// The key values and the results of group `n`. The groups are finished in their order.
     pub fn finish(&mut self, n: usize, env: &mut Env<'_>) -> Result<Finished<'_>> {
         let each = self.plan.aggregates.len();
-        let aggregates = self
-            .plan
-            .aggregates
-            .iter()
-            .zip(&mut self.accumulators[n * each..])
-            .zip(&mut self.concatenated)
-            .map(|((call, acc), before)| acc.finish(call, before, env))
-            .collect::<Result<_>>()?;
         let start = if n == 0 { 0 } else { self.ends[n - 1] };
-        let mut packed = &self.values[start..self.ends[n]];
-        let keys = self.plan.keys.len() + self.plan.rollup as usize;
-        let keys = (0..keys).map(|_| read(&mut packed)).collect();
-        Ok((keys, aggregates))
+        let packed = &self.values[start..self.ends[n]];
+        let accumulators = &mut self.accumulators[n * each..(n + 1) * each];
+        finish(self.plan, packed, accumulators, &mut self.concatenated, env)
     }
+    /// Whether the group comes among the late ones.
+    pub fn is_late(&self, n: usize) -> bool {
+        self.is_late.get(n).is_some_and(|late| *late)
+    }
+    /// Collects the next late group, when all others are finished. Returns false after the last.
+    pub async fn next_late(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
+        let Some(mut late) = self.late.take() else { return Ok(false) };
+        if self.stage == Stage::Closed && self.len() > 0 {
+            self.forget(&mut cx.env)?;
+        }
+        let Some(key) = late.begin(cx).await? else {
+            self.forget(&mut cx.env)?;
+            return Ok(false);
+        };
+        if let Some(n) = self.keys.find(key) {
+            let each = self.plan.aggregates.len();
+            let start = if n == 0 { 0 } else { self.ends[n - 1] };
+            let of_group = self.accumulators[n * each..(n + 1) * each].iter_mut();
+            let new = self.plan.aggregates.iter().map(Accumulator::new);
+            let taken = of_group.zip(new).map(|(acc, new)| std::mem::replace(acc, new));
+            let kept = late.go_on_with(&self.values[start..self.ends[n]], taken);
+            self.kept -= kept;
+            let memory = self.memory();
+            cx.env.keep(&mut self.counted, memory)?;
+        }
+        late.collect(at, cx).await?;
+        self.late = Some(late);
+        Ok(true)
+    }
+    /// Frees the groups in memory, which are finished.
+    fn forget(&mut self, env: &mut Env<'_>) -> Result<()> {
+        (self.keys, self.values, self.ends, self.is_late) = Default::default();
+        self.accumulators = Vec::new();
+        self.kept = 0;
+        let memory = self.memory();
+        env.keep(&mut self.counted, memory)
+    }
+    /// As [`Self::finish`], for the late group that was collected last.
+    pub fn finish_late(&mut self, env: &mut Env<'_>) -> Result<Finished<'_>> {
+        let Groups { plan, late, concatenated, .. } = self;
+        let late = late.as_mut().ok_or_else(|| SqlError::internal("no late group"))?;
+        let LateGroups { keys, accumulators, .. } = &mut **late;
+        finish(plan, keys, accumulators, concatenated, env)
+    }
+}
+
+/// The values that a group may have beyond those of the others, in bytes.
+const VALUES: usize = 64;
+
+/// Writes the values of the keys by which a row is grouped, and with ROLLUP NULL for the others and
+/// the number of the keys.
+fn write_keys(values: &[Value<'_>], grouped: usize, rollup: bool, to: &mut Vec<u8>) {
+    values[..grouped].iter().for_each(|v| write(v, to));
+    if rollup {
+        values[grouped..].iter().for_each(|_| write(&Value::Null, to));
+        write(&Value::Int(grouped as i64), to);
+    }
+}
+
+fn finish<'k>(
+    plan: &Grouping,
+    mut packed: &'k [u8],
+    accumulators: &mut [Accumulator],
+    concatenated: &mut [u64],
+    env: &mut Env<'_>,
+) -> Result<Finished<'k>> {
+    let aggregates = plan
+        .aggregates
+        .iter()
+        .zip(accumulators)
+        .zip(concatenated)
+        .map(|((call, acc), before)| acc.finish(call, before, env))
+        .collect::<Result<_>>()?;
+    let keys = plan.keys.len() + plan.rollup as usize;
+    let keys = (0..keys).map(|_| read(&mut packed)).collect();
+    Ok((keys, aggregates))
 }

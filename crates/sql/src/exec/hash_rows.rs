@@ -3,10 +3,12 @@
 //! **HASH-3** The rows that have the same hash are found in the order in which the source has them,
 //! so a join has its rows in the order of nested loops.
 //! **HASH-4** What a row takes in memory when all rows have gone to a temporary file is an
-//! [`Entry`]. A row is read from the file when it is found.
+//! [`Entry`]. A row is read from the file when it is found. If the entries would take the statement
+//! beyond half of its memory, they go to a file, too (HASH-5).
 use super::ExecContext;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::hash_directory::Directory;
 use super::loops::Current;
 use super::probe_table::{Pushed, push_key};
 use super::row_buffer::{read, write};
@@ -28,23 +30,32 @@ const NARROW: usize = 2;
 const NONE: u32 = u32::MAX;
 /// The entries for which a table has room at first.
 const FIRST_ENTRIES: usize = 64;
+/// So few entries stay in memory, however much of it the statement holds.
+const FEW_ENTRIES: usize = 1024;
 /// The number of entries that are put into chains between two looks at the clock, and the steps
 /// that they count as.
 const ENTRIES_PER_LOOK: usize = 256;
 
+/// The bytes that are read at a time where a row follows the row before it in the file.
+const READ_AHEAD: usize = 64 << 10;
+
+fn too_many() -> SqlError {
+    SqlError::new(1038, "Out of memory: too many rows for a hash join")
+}
 fn piece(env: &Env<'_>) -> usize {
     PIECE.min(env.spill_at() / 2)
 }
 
 /// A row of the source.
-struct Entry {
-    hash: u64,
+#[derive(Clone, Copy, Default)]
+pub struct Entry {
+    pub hash: u64,
     /// Where the row is: a place among the bytes, or the number of a kept row.
-    place: u64,
+    pub place: u64,
     /// The row's bytes.
-    len: u32,
+    pub len: u32,
     /// The next entry with a hash that begins in the same place.
-    next: u32,
+    pub next: u32,
 }
 
 /// How the rows are stored.
@@ -65,6 +76,8 @@ enum Form {
 enum Left {
     /// The entries of a chain that have this hash; then those of `undecided`.
     Chain { entry: u32, hash: u64 },
+    /// The entries of the directory from this one on that have this hash; then those without one.
+    Run { entry: usize, hash: u64 },
     /// The entries of `undecided` from this one on.
     Undecided(usize),
     /// All entries from this one on: bytes do not decide what the value is equal to.
@@ -81,6 +94,8 @@ pub struct HashRows<'p> {
     heads: Vec<u32>,
     /// The entries whose values bytes do not decide.
     undecided: Vec<u32>,
+    /// In the place of all these: the entries in a file.
+    directory: Option<Box<Directory>>,
     /// The bytes of the rows behind those in the file.
     bytes: Vec<u8>,
     file: Option<TemporaryFile>,
@@ -88,9 +103,11 @@ pub struct HashRows<'p> {
     /// The bytes charged.
     counted: usize,
     left: Left,
-    current: usize,
-    /// The current row, if it is in the file, and if it is stored as values.
+    current: Entry,
+    /// Bytes of the file, which begin at `read_at`, with the current row among them.
     read: Vec<u8>,
+    read_at: u64,
+    /// The current row, if it is stored as values.
     values: Vec<Value<'static>>,
     /// The places of the stored values.
     columns: Vec<u16>,
@@ -108,13 +125,15 @@ impl<'p> HashRows<'p> {
             entries: Vec::new(),
             heads: Vec::new(),
             undecided: Vec::new(),
+            directory: None,
             bytes: Vec::new(),
             file: None,
             hasher: hashbrown::DefaultHashBuilder::default(),
             counted: 0,
             left: Left::Undecided(0),
-            current: 0,
+            current: Entry::default(),
             read: Vec::new(),
+            read_at: 0,
             values: Vec::new(),
             columns: Vec::new(),
             key: Vec::new(),
@@ -128,6 +147,7 @@ impl<'p> HashRows<'p> {
             + self.heads.capacity() * size_of::<u32>()
             + self.undecided.capacity() * size_of::<u32>()
             + self.bytes.capacity()
+            + self.directory.as_ref().map_or(0, |directory| directory.memory())
     }
     /// Charges for what the table holds, and for `more` bytes.
     fn charge(&mut self, more: usize, cx: &mut ExecContext<'_>) -> Result<()> {
@@ -278,7 +298,11 @@ impl<'p> HashRows<'p> {
         len: usize,
         cx: &mut ExecContext<'_>,
     ) -> Result<()> {
-        let too_many = || SqlError::new(1038, "Out of memory: too many rows for a hash join");
+        if let Some(directory) = &mut self.directory {
+            let len = u32::try_from(len).map_err(|_| too_many())?;
+            let entry = Entry { hash: hash.unwrap_or(0), place, len, next: NONE };
+            return directory.push(hash.is_some(), &entry, &mut cx.env);
+        }
         let n = u32::try_from(self.entries.len()).ok().filter(|n| *n < NONE);
         let n = n.ok_or_else(too_many)?;
         let len = u32::try_from(len).map_err(|_| too_many())?;
@@ -295,8 +319,13 @@ impl<'p> HashRows<'p> {
         self.charge(0, cx)
     }
 
-    /// Writes the bytes to a file if they have become many.
+    /// Writes the bytes and the entries to files if they have become many.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        if let Some(directory) = &mut self.directory {
+            directory.spill(cx).await?;
+        } else if self.entries.len() == self.entries.capacity() && self.outgrows(&cx.env) {
+            Box::pin(self.make_directory(cx)).await?;
+        }
         // A quarter of the statement's memory for all tables.
         let most = match self.file {
             Some(_) => piece(&cx.env),
@@ -306,6 +335,29 @@ impl<'p> HashRows<'p> {
             return Ok(());
         }
         self.write_out(cx).await
+    }
+    /// Whether room for more entries, and the chains, would take the statement beyond half of its
+    /// memory.
+    fn outgrows(&self, env: &Env<'_>) -> bool {
+        let more = self.entries.capacity();
+        let bytes = more * size_of::<Entry>() + 2 * more * size_of::<u32>();
+        more >= FEW_ENTRIES && env.is_beyond(4, bytes) && env.temporary().is_some()
+    }
+    /// Moves the entries to a directory (HASH-5).
+    async fn make_directory(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        let mut directory = Box::new(Directory::new(cx)?);
+        let mut undecided = std::mem::take(&mut self.undecided).into_iter().peekable();
+        for (n, entry) in std::mem::take(&mut self.entries).into_iter().enumerate() {
+            let is_decided = undecided.next_if_eq(&(n as u32)).is_none();
+            directory.push(is_decided, &entry, &mut cx.env)?;
+            directory.spill(cx).await?;
+            if n.is_multiple_of(ENTRIES_PER_LOOK) {
+                cx.env.steps(ENTRIES_PER_LOOK)?;
+                cx.trx.give_way().await;
+            }
+        }
+        self.directory = Some(directory);
+        self.charge(0, cx)
     }
     async fn write_out(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
         let Some(space) = cx.env.temporary() else { return Ok(()) };
@@ -330,6 +382,11 @@ impl<'p> HashRows<'p> {
             self.write_out(cx).await?;
             self.bytes = Vec::new();
         }
+        if let Some(directory) = &mut self.directory {
+            directory.finish(cx).await?;
+            self.is_made = true;
+            return self.charge(0, cx);
+        }
         let chains = (self.entries.len() - self.undecided.len()).next_power_of_two();
         self.charge(chains * size_of::<u32>(), cx)?;
         self.heads = vec![NONE; chains];
@@ -349,9 +406,17 @@ impl<'p> HashRows<'p> {
         self.charge(0, cx)
     }
 
+    fn len(&self) -> usize {
+        self.directory.as_ref().map_or(self.entries.len(), |directory| directory.entries)
+    }
+    /// The number of entries that bytes do not decide.
+    fn undecided(&self) -> usize {
+        let in_file = |directory: &Directory| directory.entries - directory.decided;
+        self.directory.as_deref().map_or(self.undecided.len(), in_file)
+    }
     /// Goes before the first row for the rows of the sources before, which `at` has.
     pub fn find(&mut self, at: Scope<'_>, env: &mut Env<'_>) -> Result<()> {
-        if self.entries.is_empty() {
+        if self.len() == 0 {
             // Nested loops would not look at the value either.
             self.left = Left::Undecided(0);
             return Ok(());
@@ -363,7 +428,7 @@ impl<'p> HashRows<'p> {
             match push_key(&eval.eval(&key.before)?, key.by, &mut self.key) {
                 Pushed::Key => {}
                 Pushed::Null => {
-                    self.left = Left::Undecided(self.undecided.len());
+                    self.left = Left::Undecided(self.undecided());
                     return Ok(());
                 }
                 Pushed::Other => decided = false,
@@ -371,6 +436,11 @@ impl<'p> HashRows<'p> {
         }
         self.left = if decided {
             let hash = self.hash();
+            if let Some(directory) = &mut self.directory {
+                env.leave_worker();
+                self.left = Left::Run { entry: directory.find(hash)?, hash };
+                return Ok(());
+            }
             Left::Chain { entry: self.heads[hash as usize & (self.heads.len() - 1)], hash }
         } else {
             Left::All(0)
@@ -379,42 +449,96 @@ impl<'p> HashRows<'p> {
     }
     /// Goes to the next row. Returns false after the last.
     pub fn advance(&mut self, env: &Env<'_>) -> Result<bool> {
-        let found = loop {
-            match &mut self.left {
-                Left::Chain { entry: NONE, .. } => self.left = Left::Undecided(0),
-                Left::Chain { entry, hash } => {
-                    let n = *entry as usize;
-                    *entry = self.entries[n].next;
-                    if self.entries[n].hash == *hash {
-                        break n;
-                    }
-                }
-                Left::Undecided(n) => {
-                    let Some(&entry) = self.undecided.get(*n) else { return Ok(false) };
-                    *n += 1;
-                    break entry as usize;
-                }
-                Left::All(n) => {
-                    if *n == self.entries.len() {
-                        return Ok(false);
-                    }
-                    *n += 1;
-                    break *n - 1;
-                }
+        let found = match &mut self.directory {
+            None => self.next_entry(),
+            Some(_) => {
+                env.leave_worker();
+                self.next_in_directory()?
             }
         };
+        let Some(found) = found else { return Ok(false) };
         self.current = found;
-        if let Some(file) = &self.file {
+        if self.file.is_some() {
             env.leave_worker();
-            let Entry { place, len, .. } = self.entries[found];
-            self.read.resize(len as usize, 0);
-            file.read(place, &mut self.read)?;
+            self.read_current()?;
         }
         match self.form {
             Form::Values | Form::Columns => self.read_values(),
             Form::Payload | Form::Kept => {}
         }
         Ok(true)
+    }
+    fn next_entry(&mut self) -> Option<Entry> {
+        loop {
+            match &mut self.left {
+                Left::Chain { entry: NONE, .. } | Left::Run { .. } => {
+                    self.left = Left::Undecided(0);
+                }
+                Left::Chain { entry, hash } => {
+                    let found = self.entries[*entry as usize];
+                    *entry = found.next;
+                    if found.hash == *hash {
+                        return Some(found);
+                    }
+                }
+                Left::Undecided(n) => {
+                    let &entry = self.undecided.get(*n)?;
+                    *n += 1;
+                    return Some(self.entries[entry as usize]);
+                }
+                Left::All(n) => {
+                    let found = self.entries.get(*n).copied();
+                    *n += 1;
+                    return found;
+                }
+            }
+        }
+    }
+    fn next_in_directory(&mut self) -> Result<Option<Entry>> {
+        let Some(directory) = &mut self.directory else { return Ok(None) };
+        loop {
+            let next = match &mut self.left {
+                Left::Run { entry, hash } if *entry < directory.decided => {
+                    let found = directory.entry(*entry)?;
+                    *entry += 1;
+                    if found.hash == *hash {
+                        return Ok(Some(found));
+                    }
+                    None
+                }
+                Left::Run { .. } | Left::Chain { .. } => None,
+                Left::Undecided(n) => {
+                    *n += 1;
+                    Some(directory.decided + *n - 1)
+                }
+                Left::All(n) => {
+                    *n += 1;
+                    Some(*n - 1)
+                }
+            };
+            match next {
+                None => self.left = Left::Undecided(0),
+                Some(n) if n < directory.entries => return directory.entry(n).map(Some),
+                Some(_) => return Ok(None),
+            }
+        }
+    }
+    /// Brings the bytes of the current row from the file, and some behind them if the rows are read
+    /// one after the other.
+    fn read_current(&mut self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let Entry { place, len, .. } = self.current;
+        let (len, read_end) = (u64::from(len), self.read_at + self.read.len() as u64);
+        if place >= self.read_at && place.saturating_add(len) <= read_end {
+            return Ok(());
+        }
+        let left = file.size().checked_sub(place).filter(|left| *left >= len);
+        let left = left.ok_or_else(|| file.is_damaged())?;
+        let follows = place > self.read_at && place <= read_end;
+        let more = if follows { len.max(READ_AHEAD as u64).min(left) } else { len };
+        self.read.resize(more as usize, 0);
+        self.read_at = place;
+        Ok(file.read(place, &mut self.read)?)
     }
     fn read_values(&mut self) {
         let mut values = std::mem::take(&mut self.values);
@@ -426,11 +550,13 @@ impl<'p> HashRows<'p> {
     }
     /// The bytes of the current row.
     fn stored(&self) -> &[u8] {
-        let Entry { place, len, .. } = self.entries[self.current];
-        match self.file {
-            Some(_) => &self.read,
-            None => &self.bytes[place as usize..place as usize + len as usize],
-        }
+        let Entry { place, len, .. } = self.current;
+        let (bytes, start) = match self.file {
+            Some(_) => (&self.read, self.read_at),
+            None => (&self.bytes, 0),
+        };
+        let at = (place - start) as usize;
+        &bytes[at..at + len as usize]
     }
 
     /// The current row, of a source that is a table.
@@ -443,7 +569,7 @@ impl<'p> HashRows<'p> {
     /// The values of the current row, of a source whose rows are kept.
     pub fn values_of<'r>(&'r self, kept: &'r Kept) -> &'r [Value<'static>] {
         match self.form {
-            Form::Kept => kept.at(self.entries[self.current].place as usize),
+            Form::Kept => kept.at(self.current.place as usize),
             _ => &self.values,
         }
     }

@@ -324,11 +324,11 @@ impl<'p> Loops<'p> {
     }
 
     /// Calls `f` with each combination of rows at hand, if it is no more than a row of a table that
-    /// its scan has decided about. Other combinations are left to `next`.
+    /// its scan has decided about, until `f` returns false. Other combinations are left to `next`.
     pub fn each_at_hand(
         &mut self,
         cx: &mut ExecContext<'_>,
-        mut f: impl FnMut(&[Row<'_>], &mut Env<'_>) -> Result<()>,
+        mut f: impl FnMut(&[Row<'_>], &mut Env<'_>) -> Result<bool>,
     ) -> Result<()> {
         let [Level { source, rows: Rows::Scan(scan), .. }] = &mut self.levels[..] else {
             return Ok(());
@@ -338,7 +338,9 @@ impl<'p> Loops<'p> {
         }
         while scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
             cx.env.step()?;
-            f(&[scan.row()], &mut cx.env)?;
+            if !f(&[scan.row()], &mut cx.env)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -431,7 +433,7 @@ impl<'p> Loops<'p> {
             }
             (_, Rows::Counted(counted)) => {
                 cx.trx.give_way().await;
-                counted.advance()
+                counted.advance(&mut cx.env)?
             }
         };
         Ok(answered!(cx, at, self.judge(at, cx)))

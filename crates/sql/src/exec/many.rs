@@ -3,14 +3,17 @@
 //!
 //! What is to be changed goes to a spool for each target, as the row's clustered key and its new
 //! values, and so to a file if it is much. The keys that a target has had are in the statement's
-//! memory, except those of the outermost loop, whose joined rows follow each other.
+//! memory, except those of the outermost loop, whose joined rows follow each other. Rows whose keys
+//! have no room there are late (LATEROW-1): a target row may then be calculated from several joined
+//! rows, of which the first counts.
 use super::ExecContext;
 use super::correlated::answered;
 use super::eval::{Eval, Known, Row, Scope};
 use super::insert::Rewriter;
+use super::late_rows::LateRows;
 use super::long_rows;
 use super::loops::Loops;
-use super::row_buffer::KeySet;
+use super::row_buffer::{KeySet, read_row, write};
 use super::scan::check_killed;
 use super::select::RowTarget;
 use super::spool::Spool;
@@ -27,6 +30,7 @@ use redolith_types::Value;
 struct Rows {
     spool: Spool,
     seen: Seen,
+    late: Option<Box<LateRows>>,
     /// The bytes of `seen` and of the spool that are charged.
     counted: usize,
     spooled: usize,
@@ -46,6 +50,10 @@ impl Seen {
             }
             Seen::All(keys) => keys.insert(key).1,
         }
+    }
+    /// Whether a key was met, where no more keys are noted.
+    fn contains(&self, key: &[u8]) -> bool {
+        matches!(self, Seen::All(keys) if keys.contains(key))
     }
     fn memory(&self) -> usize {
         match self {
@@ -138,6 +146,7 @@ async fn find(
                 0 => Seen::Last(None),
                 _ => Seen::All(KeySet::default()),
             },
+            late: None,
             counted: 0,
             spooled: 0,
         })
@@ -166,8 +175,34 @@ async fn find(
         // The keys are not needed any more.
         rows.seen = Seen::Last(None);
         cx.env.keep(&mut rows.counted, 0)?;
+        if let Some(late) = rows.late.take() {
+            Box::pin(take_late(cx, late, &mut rows.spool, &mut rows.spooled, tally)).await?;
+        }
     }
     Ok(found)
+}
+
+/// Takes the late rows of a target, when all joined rows are found.
+async fn take_late(
+    cx: &mut ExecContext<'_>,
+    mut late: Box<LateRows>,
+    spool: &mut Spool,
+    spooled: &mut usize,
+    tally: &mut Tally,
+) -> Result<()> {
+    while late.next(cx).await? {
+        let mut row = late.row();
+        let changes = row.split_off_first().is_some_and(|changes| *changes != 0);
+        tally.matched += 1;
+        if changes {
+            spool.row(&read_row(row));
+        }
+        if spool.wants_drain() {
+            spool.drain(cx).await?;
+            cx.env.keep(spooled, spool.memory())?;
+        }
+    }
+    Ok(())
 }
 
 /// Notes the target's row of a joined row, if it was not met before.
@@ -180,16 +215,20 @@ async fn note(
     tally: &mut Tally,
 ) -> Result<()> {
     let Some(row) = loops.at(target.source as usize) else { return Ok(()) };
-    if !rows.seen.is_new(row.key) {
+    if rows.late.is_none() {
+        if !rows.seen.is_new(row.key) {
+            return Ok(());
+        }
+        tally.matched += 1;
+        cx.env.keep(&mut rows.counted, rows.seen.memory())?;
+    } else if rows.seen.contains(row.key) {
         return Ok(());
     }
-    cx.env.keep(&mut rows.counted, rows.seen.memory())?;
     let mark = cx.env.held();
     if target.assignments.is_empty() {
-        rows.spool.row(&[Value::bytes(row.key)]);
+        keep_row(rows, row.key, &[Value::bytes(row.key)])?;
     } else {
-        tally.matched += 1;
-        cx.env.row = tally.matched;
+        cx.env.row = tally.matched.max(1);
         let sources = loops.current();
         let at = Scope { sources: &sources, ..at };
         let source = target.source as usize;
@@ -200,17 +239,35 @@ async fn note(
         );
         let mut kept = changes.clone();
         keep_changed(&mut kept, sources[source]);
-        if !kept.is_empty() {
-            let values = changes.iter().map(|(_, value)| value.borrow());
-            let row: Vec<Value<'_>> =
-                std::iter::once(Value::bytes(row.key)).chain(values).collect();
-            rows.spool.row(&row);
-        }
+        let values = changes.iter().map(|(_, value)| value.borrow());
+        let values = values.filter(|_| !kept.is_empty());
+        let values: Vec<Value<'_>> = std::iter::once(Value::bytes(row.key)).chain(values).collect();
+        let changed = if kept.is_empty() { &[] } else { &values[..] };
+        keep_row(rows, row.key, changed)?;
     }
     cx.env.release_to(mark);
+    if let Some(late) = &mut rows.late {
+        late.charge(&mut cx.env)?;
+        late.spill(cx).await?;
+    } else if let Seen::All(keys) = &rows.seen {
+        rows.late = LateRows::begin(keys, &cx.env);
+    }
     if rows.spool.wants_drain() {
         rows.spool.drain(cx).await?;
         cx.env.keep(&mut rows.spooled, rows.spool.memory())?;
+    }
+    Ok(())
+}
+
+/// Keeps what becomes of a row; nothing if its values do not change.
+fn keep_row(rows: &mut Rows, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+    match &mut rows.late {
+        Some(late) => late.push(key, |row| {
+            row.push(u8::from(!values.is_empty()));
+            values.iter().for_each(|value| write(value, row));
+        })?,
+        None if values.is_empty() => {}
+        None => rows.spool.row(values),
     }
     Ok(())
 }

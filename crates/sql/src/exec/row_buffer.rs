@@ -114,6 +114,9 @@ pub fn retain_parts(
     Ok(())
 }
 
+/// The bytes by which a key may be longer than expected.
+const LONGER: usize = 64;
+
 /// Distinct byte strings, numbered in the order in which they came.
 #[derive(Default)]
 pub struct KeySet {
@@ -172,6 +175,16 @@ impl KeySet {
             }
             Ok(kept)
         })
+    }
+    /// How much more memory the next key may take at once, if it is no longer than twice the
+    /// others.
+    pub fn growth(&self) -> usize {
+        let KeySet { bytes, ends, table, .. } = self;
+        let next = 2 * bytes.len() / ends.len().max(1) + LONGER;
+        let grows = |more: usize, left: usize, bytes: usize| if left < more { bytes } else { 0 };
+        grows(next, bytes.capacity() - bytes.len(), bytes.capacity().max(next))
+            + grows(1, ends.capacity() - ends.len(), ends.capacity() * size_of::<usize>())
+            + grows(1, table.capacity() - table.len(), table.capacity() * 5)
     }
     pub fn memory(&self) -> usize {
         // Each key takes its end in `ends`, and its number and a byte in the table.

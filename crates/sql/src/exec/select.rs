@@ -6,6 +6,7 @@
 use super::correlated::answered;
 use super::eval::{Eval, Known, Row, Scope};
 use super::group::Groups;
+use super::late_rows::LateRows;
 use super::loops::Loops;
 use super::row_buffer::{KeySet, read_row, write};
 use super::rows::Collected;
@@ -18,6 +19,7 @@ use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_engine::runtime::give_way;
 use redolith_engine::sort::Sorter;
+use redolith_engine::temporary::{begin_record, end_record, take_record};
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -355,6 +357,8 @@ async fn stream(
 struct Keep<'p> {
     plan: &'p SelectPlan,
     distinct: Option<KeySet>,
+    /// The rows whose keys `distinct` has no room for (LATEROW-1).
+    late: Option<Box<LateRows>>,
     sorter: Option<Sorter>,
     skip: u64,
     count: u64,
@@ -362,6 +366,9 @@ struct Keep<'p> {
     /// The number of rows without LIMIT.
     all: u64,
     key: Vec<u8>,
+    order_key: Vec<u8>,
+    /// The number of late rows, where they are not sorted.
+    arrived: u64,
     /// For each output the error that a row to be sorted has had there. A row that LIMIT leaves out
     /// fails nothing, so the sorter keeps such a row with the values before that output, and the
     /// error is raised when the row is given out.
@@ -371,20 +378,28 @@ struct Keep<'p> {
     sent: usize,
 }
 
+/// The number of rows that a sorter has to keep.
+fn sorted_limit(skip: u64, count: u64) -> Option<usize> {
+    // A greater limit is not worth the work: then the sorter keeps all rows.
+    let first = skip.saturating_add(count);
+    (first < 1 << 24).then_some(first.max(1) as usize)
+}
+
 impl<'p> Keep<'p> {
     fn new(plan: &'p SelectPlan, (skip, count): (u64, u64)) -> Keep<'p> {
-        // A greater limit is not worth the work: then the sorter keeps all rows.
-        let first = skip.saturating_add(count);
-        let limit = (first < 1 << 24).then_some(first.max(1) as usize);
+        let limit = sorted_limit(skip, count);
         Keep {
             plan,
             distinct: plan.distinct.then(KeySet::default),
+            late: None,
             sorter: (!plan.order.is_empty()).then(|| Sorter::new(limit)),
             skip,
             count,
             given: 0,
             all: 0,
             key: Vec::new(),
+            order_key: Vec::new(),
+            arrived: 0,
             failed: Vec::new(),
             counted: 0,
             sent: 0,
@@ -394,9 +409,13 @@ impl<'p> Keep<'p> {
     #[inline]
     fn is_large(&self, env: &Env<'_>) -> bool {
         self.sorter.as_ref().is_some_and(|sorter| sorter.bytes() >= env.spill_at())
+            || self.late.as_ref().is_some_and(|late| late.is_large(env))
     }
-    /// Moves the rows to be sorted to a temporary file.
+    /// Moves the rows to be sorted, and late rows, to temporary files.
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        if let Some(late) = &mut self.late {
+            late.spill(cx).await?;
+        }
         match &mut self.sorter {
             Some(sorter) => sorting::spill_if_large(cx, sorter, &mut self.counted).await,
             None => Ok(()),
@@ -416,8 +435,19 @@ impl<'p> Keep<'p> {
         let mark = env.held();
         self.take(at, plan, env, sink)?;
         env.release_to(mark);
+        self.charge(env)
+    }
+    fn charge(&mut self, env: &mut Env<'_>) -> Result<()> {
         let memory = self.sorter.as_ref().map_or(0, Sorter::memory)
             + self.distinct.as_ref().map_or(0, KeySet::memory);
+        match (&self.distinct, &mut self.late) {
+            (_, Some(late)) => late.charge(env)?,
+            (Some(distinct), late) if memory != self.counted => {
+                env.keep(&mut self.counted, memory)?;
+                *late = LateRows::begin(distinct, env);
+            }
+            _ => {}
+        }
         env.keep(&mut self.counted, memory)
     }
     fn take<'v>(
@@ -434,14 +464,17 @@ impl<'p> Keep<'p> {
             for (v, e) in values.iter().zip(&plan.output) {
                 sortkey::push(v, &e.ty, e.ty.collation, env, &mut self.key);
             }
-            if !seen.insert(&self.key).1 {
+            let is_known = match self.late {
+                None => !seen.insert(&self.key).1,
+                Some(_) => seen.contains(&self.key),
+            };
+            if is_known {
                 return Ok(());
             }
         }
-        self.all += 1;
         match &mut self.sorter {
             Some(sorter) => {
-                self.key.clear();
+                self.order_key.clear();
                 for k in &self.plan.order {
                     let e = &plan.output[k.output as usize];
                     // ENUM and SET are sorted by their numbers.
@@ -460,12 +493,19 @@ impl<'p> Keep<'p> {
                         k.collation,
                         k.descending,
                         env,
-                        &mut self.key,
+                        &mut self.order_key,
                     );
                 }
-                if sorter.wants(&self.key) {
-                    sorter.push(&self.key, |row| values.iter().for_each(|v| write(v, row)))?;
+                if self.late.is_none() && sorter.wants(&self.order_key) {
+                    sorter
+                        .push(&self.order_key, |row| values.iter().for_each(|v| write(v, row)))?;
                 }
+            }
+            // An index may bring the rows in the order that is asked for.
+            None if self.late.is_some() => {
+                self.order_key.clear();
+                self.order_key.extend_from_slice(&self.arrived.to_be_bytes());
+                self.arrived += 1;
             }
             None if self.skip > 0 => self.skip -= 1,
             None if self.given < self.count => {
@@ -474,6 +514,35 @@ impl<'p> Keep<'p> {
             }
             None => {}
         }
+        match &mut self.late {
+            None => self.all += 1,
+            Some(late) => late.push(&self.key, |row| {
+                let start = begin_record(row);
+                row.extend_from_slice(&self.order_key);
+                end_record(row, start);
+                values.iter().for_each(|v| write(v, row));
+            })?,
+        }
+        Ok(())
+    }
+    /// Sorts the late rows among the others, when all have come. If the others are not sorted, the
+    /// late ones follow them in the order in which they came.
+    async fn take_late(&mut self, mut late: Box<LateRows>, cx: &mut ExecContext<'_>) -> Result<()> {
+        self.distinct = None;
+        self.charge(&mut cx.env)?;
+        let limit = sorted_limit(self.skip, self.count - self.given);
+        let mut sorter = self.sorter.take().unwrap_or_else(|| Sorter::new(limit));
+        while late.next(cx).await? {
+            self.all += 1;
+            let mut row = late.row();
+            let order_key = take_record(&mut row).unwrap_or_default();
+            if sorter.wants(order_key) {
+                sorter.push(order_key, |to| to.extend_from_slice(row))?;
+                cx.env.keep(&mut self.counted, sorter.memory())?;
+                sorting::spill_if_large(cx, &mut sorter, &mut self.counted).await?;
+            }
+        }
+        self.sorter = Some(sorter);
         Ok(())
     }
     /// Adds the values of a row; of a row to be sorted those before the output that is out of
@@ -511,6 +580,9 @@ impl<'p> Keep<'p> {
     async fn finish(mut self, cx: &mut ExecContext<'_>, sink: &mut impl RowTarget) -> Result<u64> {
         let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
         let (runtime, stop) = (&*runtime, || go_on(&process));
+        if let Some(late) = self.late.take() {
+            Box::pin(self.take_late(late, cx)).await?;
+        }
         if let Some(mut sorter) = self.sorter.take() {
             self.distinct = None;
             sorting::sort(cx, &mut sorter, &mut self.counted).await?;
@@ -582,7 +654,13 @@ async fn keep(
     };
     loop {
         if open && !plan.dependent && !grouping.first_row {
-            loops.each_at_hand(cx, |sources, env| groups.add(Scope { sources, ..at }, env))?;
+            loops.each_at_hand(cx, |sources, env| {
+                groups.add(Scope { sources, ..at }, env)?;
+                Ok(!groups.has_to_spill(env))
+            })?;
+            if groups.has_to_spill(&cx.env) {
+                groups.spill(cx).await?;
+            }
         }
         if !open || !next!(loops, cx, at) {
             break;
@@ -592,19 +670,31 @@ async fn keep(
             Box::pin(prepare_row(cx, grouping.keys.iter().chain(args), loops, at)).await?;
         }
         loops.with_current(|sources| groups.add(Scope { sources, ..at }, &mut cx.env))?;
+        if groups.has_to_spill(&cx.env) {
+            groups.spill(cx).await?;
+        }
         if grouping.first_row && groups.has_value() {
             break;
         }
     }
-    for n in 0..groups.len() {
-        if kept.is_full() {
+    groups.end(cx, at).await?;
+    let mut in_memory = 0..groups.len();
+    while !kept.is_full() {
+        let place = in_memory.next();
+        if place.is_none() && !groups.next_late(cx, at).await? {
             break;
+        }
+        if place.is_some_and(|n| groups.is_late(n)) {
+            continue;
         }
         cx.trx.give_way().await;
         go_on(&cx.env.session.process)?;
         cx.env.keeps(groups.memory());
         {
-            let (keys, aggregates) = groups.finish(n, &mut cx.env)?;
+            let (keys, aggregates) = match place {
+                Some(n) => groups.finish(n, &mut cx.env)?,
+                None => groups.finish_late(&mut cx.env)?,
+            };
             let known = Known { keys: &keys, aggregates: &aggregates, ..*at.known };
             let at = Scope { known: &known, ..at };
             let having = plan.having.as_ref();

@@ -6,14 +6,19 @@
 //! once on both sides. Rows are equal if their sort keys are: by the collations of the columns, and
 //! NULLs too.
 //! **SETOP-2** The different rows of all operands up to the last INTERSECT or EXCEPT are in memory,
-//! charged to the statement. The rows of one operand are kept beside them, and may go to a file.
+//! charged to the statement. Where one more would take the statement beyond three eighths of its
+//! memory, the rows with their counts, and all rows that come, go to a sorter by their keys, and so
+//! to a temporary file; the operations are calculated key by key as the rows are read. The rows of
+//! one operand are kept beside them, and may go to a file.
 use super::eval::Scope;
+use super::late_groups::{ROOM, spill, turn, write_rest};
 use super::row_buffer::{KeySet, read_row, retain_parts, write};
 use super::rows::kept_rows;
 use super::scan::check_killed;
-use super::{Env, ExecContext, sortkey};
-use crate::error::Result;
+use super::{Env, ExecContext, sorting, sortkey};
+use crate::error::{Result, SqlError};
 use crate::plan::{SelectPlan, SetKind, SetOperator};
+use redolith_engine::sort::Sorter;
 use redolith_types::Value;
 
 /// Different rows with their counts, and the place of a reader.
@@ -32,6 +37,141 @@ pub struct Counted {
     next: usize,
     left: u64,
     current: Vec<Value<'static>>,
+    /// In the place of all these rows: those in a file.
+    in_file: Option<Box<InFile>>,
+}
+
+/// What came of all keys, in the order of the keys.
+struct InFile {
+    sorter: Sorter,
+    charged: usize,
+    operators: Vec<SetOperator>,
+    /// The sorter is on a row of the next key.
+    more: bool,
+}
+/// What the operations have left of the rows with one key so far.
+#[derive(Default)]
+struct OneKey {
+    /// The packed values of the row that counts; None if no row counts.
+    row: Option<Vec<u8>>,
+    count: u64,
+    met: u64,
+}
+impl OneKey {
+    fn begin(&mut self, operator: SetOperator) {
+        if !operator.all {
+            self.count = self.count.min(1);
+        }
+        match operator.kind {
+            SetKind::Union if self.count == 0 => self.row = None,
+            SetKind::Intersect => self.met = 0,
+            SetKind::Union | SetKind::Except => {}
+        }
+    }
+    fn take(&mut self, operator: SetOperator, row: &[u8]) {
+        match operator.kind {
+            SetKind::Union if self.row.is_none() => {
+                (self.row, self.count) = (Some(row.to_vec()), 1);
+            }
+            SetKind::Union => self.count += u64::from(operator.all),
+            SetKind::Intersect => self.met += 1,
+            SetKind::Except => {
+                let taken = if operator.all { 1 } else { u64::MAX };
+                self.count = self.count.saturating_sub(taken);
+            }
+        }
+    }
+    fn end(&mut self, operator: SetOperator) {
+        if operator.kind == SetKind::Intersect {
+            self.count = self.count.min(self.met);
+        }
+    }
+}
+
+/// The bytes by which a row may be longer than expected.
+const LONGER: usize = 64;
+/// The bytes before a row in a file: the number of its operand, whether it has counts, and these.
+const ROW_HEAD: usize = 4 + 1 + 8 + 8;
+
+impl InFile {
+    /// Adds a row, with its counts if it stands for several.
+    fn push(
+        &mut self,
+        operand: usize,
+        counts: Option<(u64, u64)>,
+        key: &[u8],
+        row: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        Ok(self.sorter.push(key, |to| {
+            let (count, met) = counts.unwrap_or_default();
+            to.extend_from_slice(&(operand as u32).to_le_bytes());
+            to.push(u8::from(counts.is_some()));
+            to.extend_from_slice(&count.to_le_bytes());
+            to.extend_from_slice(&met.to_le_bytes());
+            row(to);
+        })?)
+    }
+    fn charge(&mut self, env: &mut Env<'_>) -> Result<()> {
+        env.keep(&mut self.charged, self.sorter.memory())
+    }
+    async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        self.charge(&mut cx.env)?;
+        spill(cx, &mut self.sorter, &mut self.charged).await
+    }
+    async fn sort(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+        write_rest(cx, &mut self.sorter, &mut self.charged).await?;
+        sorting::sort(cx, &mut self.sorter, &mut self.charged).await?;
+        self.more = self.sorter.advance()?;
+        Ok(())
+    }
+    /// What is left of the next key; None after the last.
+    fn next(&mut self, env: &mut Env<'_>) -> Result<Option<OneKey>> {
+        if !self.more {
+            self.sorter = Sorter::new(None);
+            env.keep(&mut self.charged, 0)?;
+            return Ok(None);
+        }
+        let (mut of, key) = (OneKey::default(), self.sorter.key().to_vec());
+        // The operand that is under way.
+        let mut at = 0;
+        while self.more && self.sorter.key() == key {
+            env.step()?;
+            check_killed(env)?;
+            let record = self.sorter.row();
+            let head = record.first_chunk::<ROW_HEAD>().ok_or_else(short)?;
+            let row = &record[ROW_HEAD..];
+            let operand = head.first_chunk().map_or(0, |n| u32::from_le_bytes(*n)) as usize;
+            self.sorter.expect(operand < self.operators.len())?;
+            let number = |n: usize| head[n..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+            if head[4] != 0 {
+                at = operand;
+                (of.count, of.met) = (number(5), number(13));
+                of.row = Some(row.to_vec());
+            } else {
+                while at < operand {
+                    of.end(self.operators[at]);
+                    at += 1;
+                    of.begin(self.operators[at]);
+                }
+                // INTERSECT and EXCEPT look for a row that is there.
+                let operator = self.operators[at];
+                if operator.kind == SetKind::Union || of.row.is_some() {
+                    of.take(operator, row);
+                }
+            }
+            self.more = self.sorter.advance()?;
+        }
+        while at + 1 < self.operators.len() {
+            of.end(self.operators[at]);
+            at += 1;
+            of.begin(self.operators[at]);
+        }
+        of.end(self.operators[at]);
+        Ok(Some(of))
+    }
+}
+fn short() -> SqlError {
+    SqlError::internal("a row in a file is too short")
 }
 
 impl Counted {
@@ -42,28 +182,69 @@ impl Counted {
         at: Scope<'_>,
     ) -> Result<Counted> {
         let (mut all, mut charged) = (Counted::default(), 0);
-        for (operator, part) in parts {
+        for (n, (operator, part)) in parts.iter().enumerate() {
             let mut rows = kept_rows(cx, part, at).await?;
             let mut charged_rows = 0;
             cx.env.keep(&mut charged_rows, rows.memory())?;
             all.begin(*operator, &mut cx.env)?;
             cx.env.keep(&mut charged, all.memory())?;
             while rows.advance()? {
-                cx.trx.give_way().await;
-                cx.env.step()?;
-                check_killed(&cx.env)?;
-                all.take(*operator, part, rows.current(), &mut cx.env);
+                turn(cx).await?;
+                let grows = all.take(n, *operator, part, rows.current(), &mut cx.env)?;
                 cx.env.keep(&mut charged, all.memory())?;
+                if let Some(in_file) = &mut all.in_file {
+                    in_file.spill(cx).await?;
+                } else if grows && all.outgrows(&cx.env) {
+                    Box::pin(all.move_to_file(n, parts, cx)).await?;
+                    cx.env.keep(&mut charged, all.memory())?;
+                }
             }
             all.end(*operator);
             rows.free(&mut cx.env);
             cx.env.keeps_no_more(charged_rows);
+        }
+        if let Some(in_file) = &mut all.in_file {
+            in_file.sort(cx).await?;
         }
         Ok(all)
     }
     pub fn memory(&self) -> usize {
         let numbers = self.ends.capacity() + self.counts.capacity() + self.met.capacity();
         self.keys.memory() + self.rows.capacity() + numbers * size_of::<u64>()
+    }
+
+    /// Whether another row might take the statement beyond its share.
+    fn outgrows(&self, env: &Env<'_>) -> bool {
+        let next = 2 * self.rows.len() / self.ends.len().max(1) + LONGER;
+        let rows = match self.rows.capacity() - self.rows.len() < next {
+            true => self.rows.capacity().max(next),
+            false => 0,
+        };
+        let numbers = match self.ends.len() == self.ends.capacity() {
+            true => 2 * self.ends.capacity() * size_of::<u64>(),
+            false => 0,
+        };
+        env.is_beyond(ROOM, self.keys.growth() + rows + numbers) && env.temporary().is_some()
+    }
+    /// Moves all rows to a file, while those of an operand are taken.
+    async fn move_to_file(
+        &mut self,
+        operand: usize,
+        parts: &[(SetOperator, SelectPlan)],
+        cx: &mut ExecContext<'_>,
+    ) -> Result<()> {
+        let operators = parts.iter().map(|(operator, _)| *operator).collect();
+        let mut in_file =
+            Box::new(InFile { sorter: Sorter::new(None), charged: 0, operators, more: false });
+        for n in 0..self.ends.len() {
+            turn(cx).await?;
+            let counts = (self.counts[n], self.met.get(n).copied().unwrap_or(0));
+            let row = self.row(n);
+            in_file.push(operand, Some(counts), self.keys.key(n), |to| to.extend(row))?;
+            in_file.spill(cx).await?;
+        }
+        *self = Counted { in_file: Some(in_file), ..Counted::default() };
+        Ok(())
     }
 
     /// Prepares for the rows of the operand behind `operator`.
@@ -81,20 +262,31 @@ impl Counted {
         }
         Ok(())
     }
+    /// Takes a row of an operand. Returns whether there is a row more.
     fn take(
         &mut self,
+        operand: usize,
         operator: SetOperator,
         part: &SelectPlan,
         row: &[Value<'_>],
         env: &mut Env<'_>,
-    ) {
+    ) -> Result<bool> {
         self.key.clear();
         for (value, column) in row.iter().zip(&part.columns) {
             sortkey::push(value, &column.ty, column.ty.collation, env, &mut self.key);
         }
+        if let Some(in_file) = &mut self.in_file {
+            // Only a UNION adds the values.
+            let values = if operator.kind == SetKind::Union { row } else { &[] };
+            let write = |to: &mut Vec<u8>| values.iter().for_each(|value| write(value, to));
+            in_file.push(operand, None, &self.key, write)?;
+            return Ok(false);
+        }
+        let mut is_new = false;
         match operator.kind {
             SetKind::Union => {
                 let (n, new) = self.keys.insert(&self.key);
+                is_new = new;
                 if new {
                     row.iter().for_each(|value| write(value, &mut self.rows));
                     self.ends.push(self.rows.len());
@@ -115,6 +307,7 @@ impl Counted {
                 }
             }
         }
+        Ok(is_new)
     }
     /// Ends the operand behind `operator`.
     fn end(&mut self, operator: SetOperator) {
@@ -143,9 +336,17 @@ impl Counted {
     }
 
     /// Goes to the next row. Returns false after the last.
-    pub fn advance(&mut self) -> bool {
+    pub fn advance(&mut self, env: &mut Env<'_>) -> Result<bool> {
         while self.left == 0 {
-            let Some(count) = self.counts.get(self.next) else { return false };
+            if let Some(in_file) = &mut self.in_file {
+                let Some(of) = in_file.next(env)? else { return Ok(false) };
+                if let Some(row) = of.row.filter(|_| of.count > 0) {
+                    self.left = of.count;
+                    self.current = read_row(&row).into_iter().map(Value::into_owned).collect();
+                }
+                continue;
+            }
+            let Some(count) = self.counts.get(self.next) else { return Ok(false) };
             self.left = *count;
             if self.left > 0 {
                 let row = read_row(self.row(self.next));
@@ -155,7 +356,7 @@ impl Counted {
             self.next += 1;
         }
         self.left -= 1;
-        true
+        Ok(true)
     }
     pub fn current(&self) -> &[Value<'static>] {
         &self.current
@@ -163,6 +364,9 @@ impl Counted {
     /// Frees the rows, beside the workers if that takes long.
     pub fn free(self, env: &mut Env<'_>) {
         env.keeps(self.memory());
+        if self.in_file.is_some() {
+            env.be_heavy();
+        }
     }
 }
 
@@ -193,7 +397,7 @@ mod tests {
         let union = SetOperator { kind: SetKind::Union, all: true };
         all.begin(union, &mut env).unwrap();
         assert_eq!((all.counts.len(), all.memory()), (6666, memory));
-        assert!(all.advance());
+        assert!(all.advance(&mut env).unwrap());
         assert_eq!(all.current(), [Value::UInt(1)]);
 
         all.counts[0] = 0;

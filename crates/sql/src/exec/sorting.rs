@@ -12,9 +12,15 @@ pub async fn spill_if_large(
     sorter: &mut Sorter,
     charged: &mut usize,
 ) -> Result<()> {
-    if sorter.bytes() < cx.env.spill_at() {
-        return Ok(());
-    }
+    if sorter.bytes() < cx.env.spill_at() { Ok(()) } else { spill(cx, sorter, charged).await }
+}
+
+/// Moves the rows to a temporary file.
+pub async fn spill(
+    cx: &mut ExecContext<'_>,
+    sorter: &mut Sorter,
+    charged: &mut usize,
+) -> Result<()> {
     let Some(space) = cx.env.temporary() else { return Ok(()) };
     cx.env.be_heavy();
     let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());

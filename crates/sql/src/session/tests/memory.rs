@@ -16,10 +16,7 @@ const SETUP: &[&str] = &[
 ];
 /// Statements that need more than one and less than 64 MiB, each for another reason.
 const GROWING: &[&str] = &[
-    "SELECT DISTINCT CONCAT(id, c) FROM big",
-    "SELECT id, MAX(c) FROM big GROUP BY id",
-    "SELECT CONCAT(id, c), COUNT(*) FROM big GROUP BY CONCAT(id, c)",
-    "SELECT COUNT(DISTINCT CONCAT(id, c)) FROM big",
+    // The late groups and the result are merged at the same time.
     "SELECT id, c, COUNT(*) FROM big GROUP BY id, c WITH ROLLUP",
     "SELECT LENGTH(GROUP_CONCAT(c)) FROM big",
     "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
@@ -42,9 +39,7 @@ const GROWING: &[&str] = &[
     // WIN-2
     "SELECT id, COUNT(*) OVER (), c FROM big",
     "SELECT LAG(c) OVER (ORDER BY id) FROM big",
-    // SETOP-2 and REC-3.
-    "SELECT id, c FROM big INTERSECT SELECT id, c FROM big",
-    "SELECT COUNT(*) FROM (SELECT CONCAT(id, c) FROM big EXCEPT ALL SELECT c FROM big) AS d",
+    // REC-3
     "WITH RECURSIVE r AS (SELECT c, 1 AS n FROM big UNION SELECT CONCAT(id, c), 2 FROM big UNION \
         SELECT c, n + 1 FROM r WHERE n = 1) SELECT COUNT(*) FROM r",
 ];
@@ -58,6 +53,13 @@ const SPILLING: &[&str] = &[
     "SELECT c FROM big ORDER BY c LIMIT 3000",
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
     "SELECT COUNT(*), MIN(c) FROM (SELECT c FROM big ORDER BY c, id DESC LIMIT 4000) AS d",
+    // GROUP-1, GROUP-3, LATEROW-1 and SETOP-2.
+    "SELECT DISTINCT CONCAT(id, c) FROM big",
+    "SELECT id, MAX(c) FROM big GROUP BY id",
+    "SELECT CONCAT(id, c), COUNT(*) FROM big GROUP BY CONCAT(id, c)",
+    "SELECT COUNT(DISTINCT CONCAT(id, c)) FROM big",
+    "SELECT id, c FROM big INTERSECT SELECT id, c FROM big",
+    "SELECT COUNT(*) FROM (SELECT CONCAT(id, c) FROM big EXCEPT ALL SELECT c FROM big) AS d",
     // HASH-4: the hash tables of joins.
     "SELECT COUNT(*), MAX(b.c) FROM big AS a STRAIGHT_JOIN big AS b ON a.id + 0 = b.id + 0",
     "SELECT COUNT(*), MAX(d.c) FROM big AS a STRAIGHT_JOIN (SELECT id, c FROM big) AS d \

@@ -18,6 +18,7 @@ mod memory;
 mod preparing;
 mod rebuild;
 mod set_operations;
+mod spilling;
 mod statistics;
 mod temporary;
 mod views;
