@@ -5,6 +5,7 @@ use super::eval::{Eval, Row, Scope};
 use super::hash_rows::{self, HashRows};
 use super::json_table::JsonRows;
 use super::lateral::Lateral;
+use super::profiled_loops::ProfiledLoops;
 use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed, read_mode};
 use super::select::give_to_boxed;
@@ -140,6 +141,8 @@ pub struct Loops<'p> {
     /// For each nest: whether rows of it have matched.
     matched: Vec<bool>,
     begun: bool,
+    /// What EXPLAIN ANALYZE measures of the loops. Then no row is at hand: each step tells the time.
+    profiled: Option<Box<ProfiledLoops>>,
     depth: usize,
     /// Whether the source number `depth` had a row when it was last asked for one.
     more: bool,
@@ -157,6 +160,7 @@ impl<'p> Loops<'p> {
             nests: &[],
             matched: Vec::new(),
             begun: false,
+            profiled: None,
             depth: 0,
             more: false,
             failed: None,
@@ -171,12 +175,16 @@ impl<'p> Loops<'p> {
         at: Scope<'_>,
         most: u64,
     ) -> Result<()> {
+        self.profiled = ProfiledLoops::of(plan, &mut cx.env);
         self.nests = &plan.nests;
         self.matched = vec![false; plan.nests.len()];
         let tables = plan.sources.iter().filter(|source| source.lookup.is_some()).count();
         let mut room = if most < FEW { 0 } else { room(&cx.env) };
         let levels = &mut self.levels;
         for source in &plan.sources {
+            if let Some(profiled) = &mut self.profiled {
+                profiled.makes(source, &mut cx.env);
+            }
             let mut lookup = source.lookup.as_deref();
             let mut joined = None;
             let rows = match &source.kind {
@@ -186,6 +194,7 @@ impl<'p> Loops<'p> {
                     let (access, filter) = match (lookup, instead) {
                         (Some(_), Some(instead)) if !is_hashed(access, cx, &mut room) => {
                             lookup = None;
+                            cx.env.takes_index(source);
                             (instead, instead.filter.as_ref())
                         }
                         (Some(lookup), _) => {
@@ -258,6 +267,9 @@ impl<'p> Loops<'p> {
                 Some(lookup) => Hash::Yes(Box::new(HashRows::new(lookup, tables))),
             };
             levels.push(Level { source, rows, hash, joined, nulls: None });
+            if let Some(profiled) = &self.profiled {
+                profiled.made(&mut cx.env);
+            }
         }
         Ok(())
     }
@@ -363,6 +375,9 @@ impl<'p> Loops<'p> {
         if self.levels.is_empty() {
             return Ok(!std::mem::replace(&mut self.begun, true));
         }
+        if self.profiled.is_some() {
+            return Box::pin(self.next_profiled(cx, at)).await;
+        }
         if !self.begun {
             self.begun = true;
             self.start(0, at, cx)?;
@@ -383,6 +398,72 @@ impl<'p> Loops<'p> {
                 return Ok(found);
             }
         }
+    }
+    /// [`Self::next`] for EXPLAIN ANALYZE.
+    async fn next_profiled(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
+        let Some(profiled) = &mut self.profiled else { return Ok(false) };
+        let around = profiled.enter(&mut cx.env);
+        if std::mem::take(&mut profiled.is_new) {
+            self.start(0, at, cx)?;
+        }
+        loop {
+            let (depth, read) = (self.depth, cx.trx.rows.read);
+            if let Some(profiled) = &self.profiled {
+                let is_built = matches!(&self.levels[depth].hash, Hash::Yes(h) if h.is_made());
+                profiled.works(depth, is_built, &mut cx.env);
+            }
+            let step = match self.levels[depth].nulls {
+                Some(nest) => Some(Step::Exhausted(self.nests[nest as usize].first as usize)),
+                None => self.step_profiled(at, cx).await?,
+            };
+            if let Some(profiled) = &self.profiled {
+                let level = &self.levels[depth];
+                let rows = match (&level.rows, &level.hash) {
+                    (_, Hash::Yes(_)) => 0,
+                    (Rows::Scan(_), _) => cx.trx.rows.read - read,
+                    _ => u64::from(self.more && level.nulls.is_none()),
+                };
+                profiled.has_read(depth, rows, &mut cx.env);
+                if level.source.nest.is_none() && matches!(step, Some(Step::Found(_))) {
+                    profiled.has_row(depth, &mut cx.env);
+                }
+            }
+            if let Some(step) = step
+                && let Some(found) = self.move_on(step, at, cx)?
+            {
+                cx.env.goes_on(around);
+                return Ok(found);
+            }
+        }
+    }
+    /// One step at the present source, whether it needs a future or not.
+    async fn step_profiled(
+        &mut self,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<Option<Step>> {
+        let (depth, read) = (self.depth, cx.trx.rows.read);
+        if self.levels[depth].has_to_be_made() {
+            if let (Some(profiled), Hash::Yes(_)) = (&self.profiled, &self.levels[depth].hash) {
+                profiled.builds(depth, &mut cx.env);
+            }
+            Box::pin(self.make(depth, at, cx)).await?;
+            let level = &self.levels[depth];
+            if let (Some(profiled), Hash::Yes(hash)) = (&self.profiled, &level.hash) {
+                let rows = match &level.rows {
+                    Rows::Scan(_) => cx.trx.rows.read - read,
+                    _ => hash.rows(),
+                };
+                profiled.has_built(depth, rows, hash.rows(), &mut cx.env);
+            }
+        }
+        match self.levels[depth].advance_at_hand(cx)? {
+            Some(more) => self.more = more,
+            None => return self.step(at, cx).await,
+        }
+        cx.env.step()?;
+        check_killed(&cx.env)?;
+        Ok(answered!(cx, at, self.judge(at, cx)))
     }
     /// Goes on as far as no future is needed. Returns None where a future is needed, and otherwise
     /// whether there is a combination of rows.
@@ -514,6 +595,9 @@ impl<'p> Loops<'p> {
             }
             Hash::No | Hash::Yes(_) => {}
         }
+        if let Some(profiled) = &self.profiled {
+            profiled.begin(depth, matches!(level.hash, Hash::Yes(_)), &mut cx.env);
+        }
         let sources: Current<'_> = outer.iter().map(Level::row).collect();
         let at = Scope { sources: &sources, ..at };
         if let Hash::Yes(hash) = &mut level.hash {
@@ -563,14 +647,25 @@ impl<'p> Loops<'p> {
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
     ) -> Result<bool> {
+        if let Some(profiled) = &self.profiled
+            && self.levels[depth].nulls.is_none()
+        {
+            profiled.has_row(depth, &mut cx.env);
+        }
         while let Some(n) = nest {
             let Nest { last, parent, after, .. } = &self.nests[n as usize];
             if *last as usize != depth {
                 break;
             }
             self.matched[n as usize] = true;
+            if let Some(profiled) = &self.profiled {
+                profiled.nest_has_row(n, &mut cx.env);
+            }
             if !self.holds(depth, after.as_ref(), at, cx)? {
                 return Ok(false);
+            }
+            if let Some(profiled) = &self.profiled {
+                profiled.nest_passes(n, &mut cx.env);
             }
             nest = *parent;
         }
