@@ -9,8 +9,8 @@
 //! more per row. Among equal costs the first index wins, so PRIMARY wins.
 use super::Binder;
 use super::columns_read::IndexSet;
-use super::cost::SECONDARY;
 use super::compare::and;
+use super::cost::SECONDARY;
 use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::error::{Result, SqlError};

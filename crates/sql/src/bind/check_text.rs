@@ -11,8 +11,8 @@ use crate::error::{Result, SqlError};
 use crate::exec::show::{quoted_name, quoted_text};
 use crate::parse::ast::{self, BinaryOp, CastType, ColumnName, ExprKind as A, UnaryOp};
 use crate::parse::lexer::TokenKind;
-use crate::plan::function::Purity;
 use crate::plan::Function;
+use crate::plan::function::Purity;
 use redolith_types::{Charset, Collation, TableDef};
 
 /// A condition as text, and what it names.

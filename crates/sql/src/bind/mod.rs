@@ -75,13 +75,13 @@ use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 pub(crate) use aggregate::LONGEST_BITS;
 pub(crate) use ddl::check_table;
-pub(crate) use hash_join::key as hash_key;
-pub(crate) use selectivity::{DEFAULT_EQUAL, share_of};
 pub(crate) use function::{Asked, extreme_moment_type};
+pub(crate) use hash_join::key as hash_key;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::dict::view::View;
 use redolith_types::{Charset, Collation, Value};
+pub(crate) use selectivity::{DEFAULT_EQUAL, share_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -169,7 +169,8 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     let is_private = binder.tables.iter().any(|used| used.table.is_temporary());
     // `explain_format` may forbid it.
     let is_analyzed = matches!(&body, Statement::Select(select) if select.analyzed);
-    let cacheable = shared && !is_analyzed && !is_load && !is_private && !binder.reads_user_variables;
+    let cacheable =
+        shared && !is_analyzed && !is_load && !is_private && !binder.reads_user_variables;
     let params = if parameterize { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() {
         binder.untyped.iter().map(|n| (*n, ExprType::null())).collect()
@@ -348,9 +349,7 @@ impl<'a> Binder<'a> {
             }
             S::Update(update) => Ok(Statement::Update(self.update(update)?)),
             S::Delete(delete) => Ok(Statement::Delete(self.delete(delete)?)),
-            S::Explain(inner) => {
-                self.explain(inner)
-            }
+            S::Explain(inner) => self.explain(inner),
             S::CreateDatabase { .. }
             | S::AlterDatabase { .. }
             | S::DropDatabase { .. }

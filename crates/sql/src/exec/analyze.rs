@@ -3,10 +3,10 @@
 //!
 //! **ANALYZE-1** The statement reads, locks and keeps what it would without EXPLAIN. KILL and time
 //! limits end it likewise.
+use super::ExecContext;
 use super::env::Env;
 use super::eval::Scope;
 use super::select::{RowTarget, give_to_boxed};
-use super::ExecContext;
 use crate::error::Result;
 use crate::explain::{Meter, Op, Profile, Role, measured};
 use crate::plan::SelectPlan;

@@ -141,7 +141,8 @@ pub struct Loops<'p> {
     /// For each nest: whether rows of it have matched.
     matched: Vec<bool>,
     begun: bool,
-    /// What EXPLAIN ANALYZE measures of the loops. Then no row is at hand: each step tells the time.
+    /// What EXPLAIN ANALYZE measures of the loops. Then no row is at hand, as each step tells the
+    /// time.
     profiled: Option<Box<ProfiledLoops>>,
     depth: usize,
     /// Whether the source number `depth` had a row when it was last asked for one.
@@ -407,26 +408,21 @@ impl<'p> Loops<'p> {
             self.start(0, at, cx)?;
         }
         loop {
-            let (depth, read) = (self.depth, cx.trx.rows.read);
-            if let Some(profiled) = &self.profiled {
-                let is_built = matches!(&self.levels[depth].hash, Hash::Yes(h) if h.is_made());
-                profiled.works(depth, is_built, &mut cx.env);
-            }
+            let depth = self.depth;
             let step = match self.levels[depth].nulls {
                 Some(nest) => Some(Step::Exhausted(self.nests[nest as usize].first as usize)),
-                None => self.step_profiled(at, cx).await?,
-            };
-            if let Some(profiled) = &self.profiled {
-                let level = &self.levels[depth];
-                let rows = match (&level.rows, &level.hash) {
-                    (_, Hash::Yes(_)) => 0,
-                    (Rows::Scan(_), _) => cx.trx.rows.read - read,
-                    _ => u64::from(self.more && level.nulls.is_none()),
-                };
-                profiled.has_read(depth, rows, &mut cx.env);
-                if level.source.nest.is_none() && matches!(step, Some(Step::Found(_))) {
-                    profiled.has_row(depth, &mut cx.env);
+                None => {
+                    cx.env.step()?;
+                    check_killed(&cx.env)?;
+                    self.read_profiled(at, cx).await?;
+                    answered!(cx, at, self.judge(at, cx))
                 }
+            };
+            if let (Some(profiled), Some(Step::Found(_)), Level { source, nulls: None, .. }) =
+                (&self.profiled, &step, &self.levels[depth])
+                && source.nest.is_none()
+            {
+                profiled.has_row(depth, &mut cx.env);
             }
             if let Some(step) = step
                 && let Some(found) = self.move_on(step, at, cx)?
@@ -436,13 +432,13 @@ impl<'p> Loops<'p> {
             }
         }
     }
-    /// One step at the present source, whether it needs a future or not.
-    async fn step_profiled(
-        &mut self,
-        at: Scope<'_>,
-        cx: &mut ExecContext<'_>,
-    ) -> Result<Option<Step>> {
+    /// Reads the next row of the present source, whether that needs a future or not.
+    async fn read_profiled(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
         let (depth, read) = (self.depth, cx.trx.rows.read);
+        if let Some(profiled) = &self.profiled {
+            let is_made = matches!(&self.levels[depth].hash, Hash::Yes(hash) if hash.is_made());
+            profiled.works(depth, is_made, &mut cx.env);
+        }
         if self.levels[depth].has_to_be_made() {
             if let (Some(profiled), Hash::Yes(_)) = (&self.profiled, &self.levels[depth].hash) {
                 profiled.builds(depth, &mut cx.env);
@@ -457,13 +453,20 @@ impl<'p> Loops<'p> {
                 profiled.has_built(depth, rows, hash.rows(), &mut cx.env);
             }
         }
-        match self.levels[depth].advance_at_hand(cx)? {
-            Some(more) => self.more = more,
-            None => return self.step(at, cx).await,
+        self.more = match self.levels[depth].advance_at_hand(cx)? {
+            Some(more) => more,
+            None => self.advance(at, cx).await?.unwrap_or(false),
+        };
+        let level = &self.levels[depth];
+        let rows = match (&level.rows, &level.hash) {
+            (_, Hash::Yes(_)) => 0,
+            (Rows::Scan(_), _) => cx.trx.rows.read - read,
+            _ => u64::from(self.more),
+        };
+        if let Some(profiled) = &self.profiled {
+            profiled.has_read(depth, rows, &mut cx.env);
         }
-        cx.env.step()?;
-        check_killed(&cx.env)?;
-        Ok(answered!(cx, at, self.judge(at, cx)))
+        Ok(())
     }
     /// Goes on as far as no future is needed. Returns None where a future is needed, and otherwise
     /// whether there is a combination of rows.
@@ -496,9 +499,17 @@ impl<'p> Loops<'p> {
         if self.levels[depth].has_to_be_made() {
             Box::pin(self.make(depth, at, cx)).await?;
         }
-        let level = &mut self.levels[depth];
-        self.more = match (&level.hash, &mut level.rows) {
-            // The rows are at hand now.
+        match self.advance(at, cx).await? {
+            Some(more) => self.more = more,
+            None => return Ok(None),
+        }
+        Ok(answered!(cx, at, self.judge(at, cx)))
+    }
+    /// Reads the next row of the present source. Returns None where rows are at hand.
+    #[inline]
+    async fn advance(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
+        let level = &mut self.levels[self.depth];
+        Ok(Some(match (&level.hash, &mut level.rows) {
             (Hash::Yes(_), _) | (_, Rows::Lateral(_) | Rows::Kept(_) | Rows::JsonTable(_)) => {
                 cx.trx.give_way().await;
                 return Ok(None);
@@ -514,8 +525,7 @@ impl<'p> Loops<'p> {
                 cx.trx.give_way().await;
                 counted.advance()
             }
-        };
-        Ok(answered!(cx, at, self.judge(at, cx)))
+        }))
     }
     /// The step after a judgement that has asked for a dependent subquery.
     #[cold]

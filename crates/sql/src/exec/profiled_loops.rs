@@ -43,7 +43,14 @@ impl ProfiledLoops {
             let (scan, level) = (op(profile, Role::Scan), op(profile, Role::Level));
             let (join, made) = (op(profile, Role::Join), op(profile, Role::Made));
             let built = op(profile, Role::Built);
-            sources.push(SourceOps { scan, level, join, built, made, begin: vec![scan, level, made] });
+            sources.push(SourceOps {
+                scan,
+                level,
+                join,
+                built,
+                made,
+                begin: vec![scan, level, made],
+            });
         }
         // The first source of the nest around, or of all.
         let first = |nest: Option<u16>| nest.map_or(0, |n| plan.nests[n as usize].first as usize);

@@ -266,8 +266,8 @@ async fn produce_rows(
         false => u64::MAX,
     };
     let is_profiled = cx.env.profile.is_some();
-    if let Some(access) = one_table::only_table(plan)
-        .filter(|_| streams && !plan.counts_all && !is_profiled)
+    if let Some(access) =
+        one_table::only_table(plan).filter(|_| streams && !plan.counts_all && !is_profiled)
     {
         return one_table::stream(cx, plan, access, at, (skip, count), sink).await;
     }

@@ -40,7 +40,8 @@ impl<'p> How<'p> {
         };
         let by_key = !matches!(access.path.kind, AccessKind::FullScan);
         let possible = access.possible.iter().map(|&i| &*def.indexes[i as usize].name).collect();
-        let key_parts = key_parts.min(access.path.index.map_or(0, |i| def.indexes[i].columns.len()));
+        let key_parts =
+            key_parts.min(access.path.index.map_or(0, |i| def.indexes[i].columns.len()));
         How {
             ty,
             possible,

@@ -1,9 +1,9 @@
 //! The query blocks of a statement and the tables that they read: what all forms of EXPLAIN are
 //! printed from.
+use super::Meter;
 use super::access::How;
 use super::estimate::{self, Estimate};
 use super::place::{Outside, Place, Rows};
-use super::Meter;
 use crate::error::{Result, SqlError};
 use crate::information_schema::Virtual;
 use crate::plan::{
@@ -26,10 +26,18 @@ pub(super) struct Explained<'p> {
 }
 pub(super) enum What<'p> {
     Select(Block<'p>),
-    Insert { table: &'p TableInfo, replaces: bool, select: Option<Block<'p>> },
+    Insert {
+        table: &'p TableInfo,
+        replaces: bool,
+        select: Option<Block<'p>>,
+    },
     /// UPDATE or DELETE of one table.
     Change(Change<'p>),
-    Many { verb: &'static str, many: &'p ManyPlan, block: Block<'p> },
+    Many {
+        verb: &'static str,
+        many: &'p ManyPlan,
+        block: Block<'p>,
+    },
 }
 pub(super) struct Change<'p> {
     pub verb: &'static str,
@@ -54,8 +62,15 @@ pub(super) enum Body<'p> {
     NoTable,
     Tables(Vec<Table<'p>>),
     /// The operands, each with the operator before it.
-    Set { parts: Vec<(SetKind, Block<'p>)>, recursion: Option<&'p Recursion>, keeps: bool },
-    Windows { stage: &'p WindowStage, inner: Box<Block<'p>> },
+    Set {
+        parts: Vec<(SetKind, Block<'p>)>,
+        recursion: Option<&'p Recursion>,
+        keeps: bool,
+    },
+    Windows {
+        stage: &'p WindowStage,
+        inner: Box<Block<'p>>,
+    },
 }
 /// A subquery of an expression.
 pub(super) struct Nested<'p> {
@@ -63,6 +78,8 @@ pub(super) struct Nested<'p> {
     /// It is in the select list.
     pub in_output: bool,
     pub block: Block<'p>,
+    /// Makes the hash table that answers it for many rows; described only where it may have run.
+    pub table: Option<Block<'p>>,
 }
 
 /// A table of a block.
@@ -119,17 +136,25 @@ impl<'p> Table<'p> {
 }
 
 impl<'p> Explained<'p> {
-    pub fn of_select(plan: &'p SelectPlan, meter: &mut dyn Meter) -> Result<Explained<'p>> {
-        let mut describer = Describer { next_id: 1, ids: HashMap::new(), meter };
+    /// A SELECT that has run, with what it may have made beside its plan.
+    pub fn of_run(plan: &'p SelectPlan, meter: &mut dyn Meter) -> Result<Explained<'p>> {
+        Explained::of_select(plan, true, meter)
+    }
+    fn of_select(
+        plan: &'p SelectPlan,
+        has_run: bool,
+        meter: &mut dyn Meter,
+    ) -> Result<Explained<'p>> {
+        let mut describer = Describer { next_id: 1, ids: HashMap::new(), has_run, meter };
         let place = Place::alone(Rows::Select(plan));
         let block = describer.select(plan, "SIMPLE", &place)?;
         Ok(Explained { what: What::Select(block), ids: describer.ids })
     }
     pub fn of(statement: &'p Statement, meter: &mut dyn Meter) -> Result<Explained<'p>> {
-        let mut describer = Describer { next_id: 1, ids: HashMap::new(), meter };
+        let mut describer = Describer { next_id: 1, ids: HashMap::new(), has_run: false, meter };
         let d = &mut describer;
         let what = match statement {
-            Statement::Select(plan) => return Explained::of_select(plan, d.meter),
+            Statement::Select(plan) => return Explained::of_select(plan, false, d.meter),
             Statement::Insert(plan) => d.insert(plan)?,
             Statement::Update(UpdatePlan { access, sort, assignments, collect_first, .. }) => {
                 let values = assignments.iter().map(|a| &a.value).chain(&sort.exprs);
@@ -150,6 +175,7 @@ struct Describer<'m, 'd> {
     next_id: i64,
     /// The numbers of the subqueries that have blocks already: aliases make copies.
     ids: HashMap<u16, i64>,
+    has_run: bool,
     meter: &'m mut (dyn Meter + 'd),
 }
 
@@ -385,7 +411,18 @@ impl Describer<'_, '_> {
             let plan = &query.body.plan;
             let within = Place { outside, ..place.with(plan) };
             let block = self.select(plan, kind, &within)?;
-            blocks.push(Nested { query, in_output, block });
+            let probe = query.body.probe.as_ref().filter(|_| self.has_run);
+            let table = match probe {
+                Some(probe) => {
+                    let next_id = std::mem::replace(&mut self.next_id, block.id);
+                    let place = Place { outside: None, ..place.with(&probe.build) };
+                    let table = self.select(&probe.build, kind, &place)?;
+                    self.next_id = next_id;
+                    Some(table)
+                }
+                None => None,
+            };
+            blocks.push(Nested { query, in_output, block, table });
         }
         Ok(blocks)
     }

@@ -63,7 +63,10 @@ pub(super) fn hash_joined(before: Estimate, table: &Table<'_>, lookup: &HashLook
     let keys: f64 = lookup.keys.iter().map(|key| share_of_key(key, table)).product();
     let found = own.rows * keys;
     let made = own.cost + own.rows * HASH_ROW;
-    Estimate { rows: before.rows * found, cost: before.cost + made + before.rows * (HASH_SEARCH + found) }
+    Estimate {
+        rows: before.rows * found,
+        cost: before.cost + made + before.rows * (HASH_SEARCH + found),
+    }
 }
 /// The share of a table's rows that have a value of a key.
 fn share_of_key(key: &HashKey, table: &Table<'_>) -> f64 {

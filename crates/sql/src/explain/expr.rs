@@ -8,16 +8,16 @@ use crate::error::Result;
 use crate::exec::show::quoted_text;
 use crate::parse::reserved::is_reserved;
 use crate::plan::{
-    Aggregate, AggregateCall, Edge, Expr, ExprKind, ExprType, Frame, Function,
-    Kind, SortKey, Subquery, SubqueryTest, UnaryOp, VariableScope, WindowCall,
-    WindowFunction, WindowSort, WindowStage,
+    Aggregate, AggregateCall, Edge, Expr, ExprKind, ExprType, Frame, Function, Kind, SortKey,
+    Subquery, SubqueryTest, UnaryOp, VariableScope, WindowCall, WindowFunction, WindowSort,
+    WindowStage,
 };
 use redolith_types::{Charset, Value};
 use std::collections::HashMap;
 
 /// Expressions within expressions from this depth on are left out: what stands for another is
 /// written within it, so their heights add up.
-const MOST_DEPTH: u32 = 2 * crate::parse::MAX_HEIGHT;
+const MOST_DEPTH: u32 = crate::parse::MAX_HEIGHT;
 
 /// How names are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,7 +256,12 @@ impl<'w, 'm> Writer<'w, 'm> {
             K::Interval { subtract, unit, sides } => {
                 let sign = if *subtract { " - interval " } else { " + interval " };
                 self.around("(", &sides[0], sign, at)?;
-                return self.around("", &sides[1], &format!(" {})", unit.name().to_lowercase()), at);
+                return self.around(
+                    "",
+                    &sides[1],
+                    &format!(" {})", unit.name().to_lowercase()),
+                    at,
+                );
             }
             K::Call { function, args } => return self.call(*function, args, at),
             K::Subquery(query) => return self.subquery(query, at),
@@ -365,6 +370,19 @@ impl<'w, 'm> Writer<'w, 'm> {
             }
             (Function::GetFormat, [of, place]) => {
                 self.around(&format!("get_format({},", unit(of)), place, ")", at)
+            }
+            // The first argument is the number of the keys by which the group is grouped.
+            (Function::Grouping, [_, places @ ..]) => {
+                let keys = at.grouping().map_or(&[][..], |grouping| &grouping.keys);
+                let place = |e: &Expr| match e.as_literal() {
+                    Some(Value::Int(n)) => keys.get(*n as usize),
+                    Some(Value::UInt(n)) => keys.get(*n as usize),
+                    _ => None,
+                };
+                self.put("grouping(");
+                self.list(places.iter().filter_map(place), ",", at)?;
+                self.put(")");
+                Ok(())
             }
             (function, args) => {
                 self.put(&function.name().to_lowercase());

@@ -285,7 +285,8 @@ impl Describer<'_, '_> {
             inner = Members::of("ordering_operation", around);
         }
         out.append(inner);
-        let key = if change.verb == "UPDATE" { "update_value_subqueries" } else { "attached_subqueries" };
+        let key =
+            if change.verb == "UPDATE" { "update_value_subqueries" } else { "attached_subqueries" };
         self.subqueries(key, pending, &place, &mut out)?;
         Ok(out.object())
     }
@@ -310,7 +311,8 @@ impl Describer<'_, '_> {
         let how = table.how.as_ref();
         out.push("access_type", Json::text(how.map_or("ALL", |how| how.ty)));
         if let Some(how) = how {
-            let texts = |list: &mut dyn Iterator<Item = &str>| Json::List(list.map(Json::text).collect());
+            let texts =
+                |list: &mut dyn Iterator<Item = &str>| Json::List(list.map(Json::text).collect());
             if !how.possible.is_empty() {
                 out.push("possible_keys", texts(&mut how.possible.iter().copied()));
             }
@@ -353,7 +355,9 @@ impl Describer<'_, '_> {
             let columns = access.columns.iter().map(|c| &access.table.def.columns[*c as usize]);
             let names: Vec<Json> = columns.map(|column| Json::text(&column.name)).collect();
             self.meter.pay(names.len() * size_of::<Json>())?;
-            out.push("used_columns", Json::List(names));
+            if !names.is_empty() {
+                out.push("used_columns", Json::List(names));
+            }
         }
         if let Some(condition) = self.condition(table.conditions(), place)? {
             out.push("attached_condition", condition);

@@ -5,7 +5,7 @@
 //! document of FORMAT=JSON ([`json`]), and the operators of FORMAT=TREE ([`operators`], [`tree`]),
 //! which EXPLAIN ANALYZE prints with what [`profile`] has measured.
 //!
-//! **EXPLAIN-1** FORMAT=JSON gives a valid document, whatever names and values are in the statement.
+//! **EXPLAIN-1** FORMAT=JSON gives a valid document, whatever names and values the statement has.
 //! **EXPLAIN-2** Each operator has one line of FORMAT=TREE: a name or a value never begins a line.
 //! **EXPLAIN-3** The bytes of a description are charged while it is made ([`Meter`]). Expressions
 //! that stand for others may make a text that is exponentially longer than the statement.
@@ -17,8 +17,6 @@ mod json;
 mod operators;
 mod place;
 mod profile;
-#[cfg(test)]
-mod tests;
 mod traditional;
 mod tree;
 
@@ -81,7 +79,7 @@ pub(crate) fn measured(
     profile: &Profile,
     meter: &mut dyn Meter,
 ) -> Result<String> {
-    let explained = Explained::of_select(plan, meter)?;
+    let explained = Explained::of_run(plan, meter)?;
     tree::text(&operators::of(&explained, Some(profile), meter)?, meter)
 }
 

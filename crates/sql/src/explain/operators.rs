@@ -1,10 +1,10 @@
 //! The operators of FORMAT=TREE: those that run, in MySQL's words, the outermost first.
+use super::Meter;
 use super::block::{Block, Body, Change, Explained, Nested, What};
 use super::estimate::Estimate;
 use super::expr::{Names, Writer};
 use super::place::{Outside, Place, Rows};
 use super::profile::{Measured, Profile, Role};
-use super::Meter;
 use crate::error::Result;
 use crate::plan::{Expr, Grouping, Limit, SelectPlan, SetKind, SortKey, WindowSort, WindowStage};
 use std::collections::HashMap;
@@ -243,14 +243,17 @@ impl Builder<'_, '_> {
             let outside = Some(Outside { taken: &query.outer, place });
             let within = Place { outside, ..place.with(nested.block.plan) };
             let children = self.block(&nested.block, &within)?;
-            let table = match (&query.body.probe, self.profile) {
-                (Some(probe), Some(profile)) => {
-                    let measured = profile.measured(Role::Top, &probe.build);
-                    let table = self.plain("Hash table for all rows of the outer query")?;
-                    let table = Operator { measured: Some(measured), ..table };
-                    (measured.loops > 0).then_some(table)
+            let made = nested.table.as_ref().filter(|table| {
+                let profile = self.profile;
+                profile.is_some_and(|p| p.measured(Role::Top, table.plan).loops > 0)
+            });
+            let table = match made {
+                Some(block) => {
+                    let within = Place { outside: None, ..place.with(block.plan) };
+                    let rows = self.block(block, &within)?;
+                    Some(self.plain("Hash for all rows of the outer query")?.over(rows))
                 }
-                _ => None,
+                None => None,
             };
             operators.push(top.over(children).over(table));
         }

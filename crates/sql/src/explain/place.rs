@@ -126,9 +126,13 @@ impl<'a, 'p> Place<'a, 'p> {
                 let table = Some(&*table.info.def.name);
                 ColumnName { schema: None, table, column: &column.name }
             }),
-            SourceKind::Virtual(table) => table.info().def.columns.get(column).map(|column| {
-                ColumnName { schema: Some("information_schema"), table: alias, column: &column.name }
-            }),
+            SourceKind::Virtual(table) => {
+                table.info().def.columns.get(column).map(|column| ColumnName {
+                    schema: Some("information_schema"),
+                    table: alias,
+                    column: &column.name,
+                })
+            }
             SourceKind::Windows(stage) => return window_column(stage, column),
         })
     }

@@ -3,7 +3,7 @@ use super::access::{How, is_checked};
 use super::block::{Block, Body, Change, Explained, Reads, Table, What};
 use super::{Meter, Row};
 use crate::error::Result;
-use crate::plan::{Covering, ExprType, Nest, SelectPlan, SetKind, TableAccess};
+use crate::plan::{Covering, ExprKind, ExprType, Nest, SelectPlan, SetKind, TableAccess};
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, Value};
 
@@ -23,6 +23,8 @@ const COLUMNS: &[&str] = &[
 ];
 /// The approximate bytes of a row.
 const ROW_BYTES: usize = 1024;
+/// The rows of a table that the statement makes: this form has no estimate of them.
+const KEPT_ROWS: u64 = 2;
 
 pub(super) fn rows(
     explained: &Explained<'_>,
@@ -72,7 +74,6 @@ struct Line {
     key_len: Option<u64>,
     reference: Option<String>,
     rows: Option<u64>,
-    filtered: Option<f64>,
     extra: Vec<String>,
 }
 impl Line {
@@ -87,7 +88,6 @@ impl Line {
             key_len: None,
             reference: None,
             rows: None,
-            filtered: None,
             extra: Vec::new(),
         }
     }
@@ -106,7 +106,7 @@ impl Line {
             text(self.key_len.map(|len| len.to_string())),
             text(self.reference),
             self.rows.map_or(Value::Null, |rows| Value::Int(rows as i64)),
-            self.filtered.map_or(Value::Null, Value::Double),
+            self.rows.map_or(Value::Null, |_| Value::Double(100.0)),
             text(extra),
         ]
     }
@@ -129,8 +129,6 @@ impl Lines<'_, '_> {
         match (&change.table.reads, &change.table.how) {
             (Reads::Table(access), Some(how)) if !change.table.is_impossible() => {
                 stored(&mut line, access, how, true);
-                line.rows = Some(change.table.rows());
-                line.filtered = Some(change.table.filtered());
                 if !change.sort.keys.is_empty() {
                     line.extra.push("Using filesort".into());
                 }
@@ -160,9 +158,8 @@ impl Lines<'_, '_> {
             Body::Windows { stage, inner } => {
                 let first = self.lines.len();
                 self.block(inner)?;
-                let sorted = |s: &crate::plan::WindowSort| {
-                    !s.partition.is_empty() || !s.order.is_empty()
-                };
+                let sorted =
+                    |s: &crate::plan::WindowSort| !s.partition.is_empty() || !s.order.is_empty();
                 let sorts = !plan.order.is_empty() || stage.sorts.iter().any(sorted);
                 // Outputs after a sort (LATE-1) keep no rows by themselves.
                 if let Some(line) = self.lines.get_mut(first).filter(|_| !stage.sorts.is_empty()) {
@@ -222,12 +219,12 @@ impl Lines<'_, '_> {
                 line.extra.extend(checked.map(str::to_string));
             }
             (Reads::Iteration(name), _) => {
-                line.table = Some((*name).into());
+                (line.table, line.rows) = (Some((*name).into()), Some(KEPT_ROWS));
                 line.extra.push("Recursive".into());
                 line.extra.extend(checked.map(str::to_string));
             }
             (Reads::JsonTable(of, _), _) => {
-                line.table = Some(of.info.def.name.clone());
+                (line.table, line.rows) = (Some(of.info.def.name.clone()), Some(KEPT_ROWS));
                 let words = ["Table function: json_table", "Using temporary"];
                 more.retain(|word| !words.contains(word));
                 more.splice(0..0, words);
@@ -241,13 +238,9 @@ impl Lines<'_, '_> {
                     // Each row of the table before makes the derived table anew.
                     before.extra.push(format!("Rematerialize ({name})"));
                 }
-                line.table = Some(name);
+                (line.table, line.rows) = (Some(name), Some(KEPT_ROWS));
                 line.extra.extend(checked.map(str::to_string));
             }
-        }
-        if !matches!(table.reads, Reads::Virtual(_)) {
-            line.rows = Some(table.rows());
-            line.filtered = Some(table.filtered());
         }
         line.extra.extend(more.into_iter().map(str::to_string));
         self.push(line)
@@ -262,7 +255,11 @@ fn stored(line: &mut Line, access: &TableAccess, how: &How<'_>, changes: bool) {
     line.possible = list(how.possible.join(","));
     line.key = how.key.map(str::to_string);
     line.key_len = how.key.map(|_| how.key_len);
-    line.reference = list(how.reference.join(","));
+    let mut takes = false;
+    access.each_key(&mut |e| takes = takes || e.any(&|e| matches!(e.kind, ExprKind::Outer(_))));
+    let word = if takes { "func" } else { "const" };
+    line.reference = list(vec![word; how.reference.len()].join(","));
+    line.rows = Some(how.rows);
     let words = [
         (is_checked(access, how.ty, changes), "Using where"),
         (access.path.covering != Covering::No, "Using index"),

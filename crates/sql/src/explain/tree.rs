@@ -29,7 +29,9 @@ impl Tree<'_, '_> {
         self.out.push_str(&operator.text);
         let mut space = "  ";
         if let Some(estimate) = &operator.estimate {
-            let _ = write!(self.out, "  (cost={:.2} rows={:.0})", estimate.cost, estimate.rows);
+            let (cost, rows) = (estimate.cost, estimate.rows);
+            let digits = if rows < 10.0 && rows.fract() != 0.0 { 2 } else { 0 };
+            let _ = write!(self.out, "  (cost={cost:.2} rows={rows:.digits$})");
             space = " ";
         }
         let numbers = self.out.len();

@@ -1,6 +1,6 @@
 //! The operators that read a table of a block.
 use super::super::access::How;
-use super::super::block::{Reads, Table};
+use super::super::block::{Body, Reads, Table};
 use super::super::estimate::{self, Estimate};
 use super::super::expr::Writer;
 use super::super::place::{Outside, Place};
@@ -76,7 +76,10 @@ impl Builder<'_, '_> {
             (Reads::Derived(block), _) => {
                 let scan = scan_on(self, "Table scan on ")?;
                 let inner = self.block(block, &place.with(block.plan))?;
-                scan.over([self.plain("Materialize")?.over(inner)])
+                match block.body {
+                    Body::Set { recursion: Some(_), .. } => scan.over(inner),
+                    _ => scan.over([self.plain("Materialize")?.over(inner)]),
+                }
             }
             (Reads::Lateral { block, outer }, _) => {
                 let scan = scan_on(self, "Table scan on ")?;
@@ -193,7 +196,11 @@ impl Writer<'_, '_> {
     fn keyed(&mut self, access: &TableAccess, how: &How<'_>) {
         self.name(&access.alias);
         self.out.push_str(" using ");
-        self.name(how.key.unwrap_or("PRIMARY"));
+        match how.key.unwrap_or("PRIMARY") {
+            // No other index has this name, so it needs no backticks.
+            "PRIMARY" => self.out.push_str("PRIMARY"),
+            name => self.name(name),
+        }
     }
     fn key_column(&mut self, access: &TableAccess, n: usize) {
         let def = &access.table.def;
