@@ -319,10 +319,9 @@ fn trees_have_the_operators() {
         (
             "UPDATE u SET x = 1 WHERE x > 2 ORDER BY a LIMIT 1",
             &[
-                "-> Update u (buffered)",
-                "    -> Sort: u.a",
-                "        -> Filter: (u.x > 2)",
-                "            -> Table scan on u",
+                "-> Update u (immediate)",
+                "    -> Filter: (u.x > 2)",
+                "        -> Index scan on u using a",
             ],
         ),
         (
@@ -369,12 +368,11 @@ fn analyze_tells_rows_and_loops() {
         (
             "SELECT v.id FROM v STRAIGHT_JOIN u ON v.y = u.x AND u.a + 1 > 2 ORDER BY v.id",
             &[
-                "-> Sort: v.id (rows=2 loops=1)",
-                "    -> Inner hash join (u.x = v.y) (rows=2 loops=1)",
-                "        -> Table scan on v (rows=3 loops=1)",
-                "        -> Hash",
-                "            -> Filter: ((u.a + 1) > 2) (rows=3 loops=1)",
-                "                -> Table scan on u (rows=4 loops=1)",
+                "-> Inner hash join (u.x = v.y) (rows=2 loops=1)",
+                "    -> Table scan on v (rows=3 loops=1)",
+                "    -> Hash",
+                "        -> Filter: ((u.a + 1) > 2) (rows=3 loops=1)",
+                "            -> Table scan on u (rows=4 loops=1)",
             ],
         ),
         (
