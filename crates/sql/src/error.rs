@@ -534,6 +534,7 @@ errors! {
     invalid_encryption() = 3184, "Invalid encryption option.";
     year_length() = 1818, "Supports only YEAR or YEAR(4) column.";
     forced_recovery() = 1881, "Operation not allowed when innodb_force_recovery > 0.";
+    unknown_explain_format(name) = 1791, "Unknown EXPLAIN format name: '{name}'";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
     not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} \
         is not in SELECT list, references column '{column}' which is not in SELECT list; this is \

@@ -6,6 +6,7 @@ pub mod binlog;
 pub mod database;
 pub mod error;
 pub mod exec;
+pub mod explain;
 mod generated_key;
 pub mod information_schema;
 pub mod memory;

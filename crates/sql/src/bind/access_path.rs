@@ -10,6 +10,7 @@
 use super::Binder;
 use super::columns_read::IndexSet;
 use super::compare::and;
+use super::cost::SECONDARY;
 use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::error::{Result, SqlError};
@@ -25,8 +26,6 @@ use std::sync::Arc;
 const TABLE_ROWS: f64 = 1e6;
 /// Statistics of fewer rows than this tell nothing of the rows to come.
 const MANY_ROWS: u64 = 1000;
-/// The cost of a row that is searched for its entry in a secondary index.
-const SECONDARY: f64 = 2.5;
 const SORT: f64 = 0.5;
 /// The steps for the ranges of a statement's indexes: a range, or a condition in an OR, is one, for
 /// each index that it is looked at for. Without steps a table is searched by its first index that

@@ -11,8 +11,8 @@ use crate::error::{Result, SqlError};
 use crate::exec::show::{quoted_name, quoted_text};
 use crate::parse::ast::{self, BinaryOp, CastType, ColumnName, ExprKind as A, UnaryOp};
 use crate::parse::lexer::TokenKind;
+use crate::plan::Function;
 use crate::plan::function::Purity;
-use crate::plan::{ArithOp, CompareOp, Function, IntervalUnit};
 use redolith_types::{Charset, Collation, TableDef};
 
 /// A condition as text, and what it names.
@@ -68,12 +68,9 @@ impl<'e> Writer<'_, '_, 'e> {
 
     /// `(left operator right)`
     fn infix(&mut self, left: &'e ast::Expr, operator: &str, right: &'e ast::Expr) -> Result<()> {
-        self.put("(");
-        self.expr(left)?;
+        self.around("(", left, " ")?;
         self.put(operator);
-        self.expr(right)?;
-        self.put(")");
-        Ok(())
+        self.around(" ", right, ")")
     }
     /// `before value after`
     fn around(&mut self, before: &str, value: &'e ast::Expr, after: &str) -> Result<()> {
@@ -198,7 +195,7 @@ impl<'e> Writer<'_, '_, 'e> {
             }
             A::Interval { subtract, date, amount, unit } => {
                 self.around("(", date, if *subtract { " - interval " } else { " + interval " })?;
-                self.around("", amount, &format!(" {})", unit_name(*unit)))
+                self.around("", amount, &format!(" {})", unit.name().to_lowercase()))
             }
             A::Call(call) => self.call(call),
             A::Row(list) => {
@@ -374,35 +371,10 @@ fn charset_named(name: &str) -> Result<Charset> {
 
 fn operator(op: BinaryOp) -> &'static str {
     match op {
-        BinaryOp::Xor => " xor ",
-        BinaryOp::Arith(op) => match op {
-            ArithOp::Add => " + ",
-            ArithOp::Subtract => " - ",
-            ArithOp::Multiply => " * ",
-            ArithOp::Divide => " / ",
-            ArithOp::IntDivide => " DIV ",
-            ArithOp::Modulo => " % ",
-            ArithOp::BitAnd => " & ",
-            ArithOp::BitOr => " | ",
-            ArithOp::BitXor => " ^ ",
-            ArithOp::ShiftLeft => " << ",
-            ArithOp::ShiftRight => " >> ",
-        },
-        BinaryOp::Compare(op) => match op {
-            CompareOp::Eq => " = ",
-            CompareOp::NullSafeEq => " <=> ",
-            CompareOp::NotEq => " <> ",
-            CompareOp::Less => " < ",
-            CompareOp::LessEq => " <= ",
-            CompareOp::Greater => " > ",
-            CompareOp::GreaterEq => " >= ",
-        },
+        BinaryOp::Xor => "xor",
+        BinaryOp::Arith(op) => op.sign(),
+        BinaryOp::Compare(op) => op.sign(),
     }
-}
-
-fn unit_name(unit: IntervalUnit) -> String {
-    let found = IntervalUnit::NAMES.iter().find(|(_, other)| *other == unit);
-    found.map_or_else(String::new, |(name, _)| name.to_lowercase())
 }
 
 /// Whether a condition is true, false or unknown, and not a number or another value.

@@ -97,7 +97,7 @@ fn reads(s: u16, e: &Expr) -> bool {
 }
 
 /// The key that a condition of the source `s` is.
-pub(super) fn key(s: u16, condition: &Expr) -> Option<HashKey> {
+pub(crate) fn key(s: u16, condition: &Expr) -> Option<HashKey> {
     key_where(s, condition, |e| e.last_source().is_some_and(|last| last < s))
 }
 fn key_where(s: u16, condition: &Expr, is_before: impl Fn(&Expr) -> bool) -> Option<HashKey> {

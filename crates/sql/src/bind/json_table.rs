@@ -70,7 +70,14 @@ impl Binder<'_> {
         }
         let info = Arc::new(TableInfo::definition(def));
         let kind = SourceKind::JsonTable(Box::new(JsonTable { document, info, rows }));
-        let source = Source { kind, nest: None, filter: None, lookup: None, by_index: None };
+        let source = Source {
+            kind,
+            alias: alias.into(),
+            nest: None,
+            filter: None,
+            lookup: None,
+            by_index: None,
+        };
         let mut plan = SelectPlan::of_outputs(output);
         (plan.sources, plan.columns) = (vec![source], metas);
         Ok((plan, outer))

@@ -20,6 +20,7 @@ mod column;
 mod column_def;
 mod columns_read;
 mod compare;
+pub(crate) mod cost;
 mod create_select;
 mod ddl;
 mod decorrelate;
@@ -28,7 +29,7 @@ mod determined;
 mod distinct;
 mod dml;
 mod enum_set;
-mod explain;
+mod explained;
 mod expr;
 mod from;
 mod function;
@@ -62,6 +63,7 @@ mod window;
 mod zero_dates;
 
 use crate::error::{Result, SqlError};
+use crate::explain::{self, Format};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::TokenKind;
@@ -74,10 +76,12 @@ use aggregate::Aggregates;
 pub(crate) use aggregate::LONGEST_BITS;
 pub(crate) use ddl::check_table;
 pub(crate) use function::{Asked, extreme_moment_type};
+pub(crate) use hash_join::key as hash_key;
 use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::dict::view::View;
 use redolith_types::{Charset, Collation, Value};
+pub(crate) use selectivity::{DEFAULT_EQUAL, share_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -103,6 +107,8 @@ pub struct BindContext<'a> {
     pub variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
     /// The type of a user variable's value; None if the variable has no value.
     pub user_variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
+    /// `@@explain_format`
+    pub explain_format: Format,
     /// The types of the `untyped` parameters (BIND-3), by ascending number. Empty while no values
     /// are known.
     pub untyped: &'a [(u32, ExprType)],
@@ -142,6 +148,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     }
     let body = binder.statement(&parsed.statement)?;
     let columns = match &body {
+        Statement::Select(s) if s.analyzed => vec![explain::text_column()],
         Statement::Select(s) if s.into.is_empty() && s.into_file.is_none() => s.columns.clone(),
         Statement::Show(s) => admin::show_columns(s),
         Statement::Rows(_) => std::mem::take(&mut binder.rows_columns),
@@ -160,7 +167,10 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     );
     let is_load = matches!(&body, Statement::Insert(insert) if insert.loads());
     let is_private = binder.tables.iter().any(|used| used.table.is_temporary());
-    let cacheable = shared && !is_load && !is_private && !binder.reads_user_variables;
+    // `explain_format` may forbid it.
+    let is_analyzed = matches!(&body, Statement::Select(select) if select.analyzed);
+    let cacheable =
+        shared && !is_analyzed && !is_load && !is_private && !binder.reads_user_variables;
     let params = if parameterize { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() {
         binder.untyped.iter().map(|n| (*n, ExprType::null())).collect()
@@ -339,12 +349,7 @@ impl<'a> Binder<'a> {
             }
             S::Update(update) => Ok(Statement::Update(self.update(update)?)),
             S::Delete(delete) => Ok(Statement::Delete(self.delete(delete)?)),
-            S::Explain(inner) => {
-                let inner = self.pinned(|b| b.statement(inner))?;
-                let (columns, rows) = explain::explain(&inner)?;
-                self.rows_columns = columns;
-                Ok(Statement::Rows(rows))
-            }
+            S::Explain(inner) => self.explain(inner),
             S::CreateDatabase { .. }
             | S::AlterDatabase { .. }
             | S::DropDatabase { .. }

@@ -238,6 +238,7 @@ impl Binder<'_> {
             locking: lock != RowLock::None || from.sources.iter().any(|source| source.kind.locks()),
             dependent: self.dependents > dependents,
             counts_all: false,
+            analyzed: false,
             probe: None,
         };
         if let Some((outputs, sorts)) = split {
@@ -659,6 +660,7 @@ impl Binder<'_> {
                     }
                     Source {
                         kind: SourceKind::Table(chosen.into_access(table, alias.clone(), lock)),
+                        alias: alias.clone(),
                         nest: item.nest,
                         filter: all(other),
                         lookup: None,
@@ -679,6 +681,7 @@ impl Binder<'_> {
                     };
                     Source {
                         kind,
+                        alias: scope.sources[s].alias.clone(),
                         nest: item.nest,
                         filter: all(here),
                         lookup: None,

@@ -4,7 +4,7 @@ use super::range::Interval;
 use crate::plan::{CompareOp, Expr, ExprKind};
 
 /// The share that an equality leaves.
-pub(super) const DEFAULT_EQUAL: f64 = 0.1;
+pub(crate) const DEFAULT_EQUAL: f64 = 0.1;
 /// One bound, and two bounds.
 const ONE_BOUND: f64 = 1.0 / 3.0;
 const TWO_BOUNDS: f64 = 1.0 / 9.0;
@@ -13,7 +13,7 @@ const LIKE: f64 = 1.0 / 9.0;
 const SOME: f64 = 0.5;
 
 /// The share of the rows that a condition leaves, above 0 and at most 1.
-pub(super) fn share_of(e: &Expr) -> f64 {
+pub(crate) fn share_of(e: &Expr) -> f64 {
     let negate = |negated: bool, share: f64| if negated { 1.0 - share } else { share };
     match &e.kind {
         ExprKind::Compare { op, .. } => match op {

@@ -162,6 +162,7 @@ impl Binder<'_> {
             nests: Vec::new(),
             sources: vec![Source {
                 kind: source,
+                alias: "".into(),
                 nest: None,
                 filter: None,
                 lookup: None,
@@ -181,6 +182,7 @@ impl Binder<'_> {
             locking,
             dependent,
             counts_all: false,
+            analyzed: false,
             probe: None,
         })
     }

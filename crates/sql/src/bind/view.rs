@@ -170,6 +170,7 @@ impl Binder<'_> {
             file_charset: self.cx.file_charset,
             div_precision_increment: self.cx.div_precision_increment,
             group_concat_max_len: self.cx.group_concat_max_len,
+            explain_format: self.cx.explain_format,
             variable_type: self.cx.variable_type,
             user_variable_type: self.cx.user_variable_type,
             untyped: &[],

@@ -8,6 +8,7 @@ use super::recursion::Iterations;
 use super::user_locks::UserLocks;
 use crate::database::Database;
 use crate::error::{Result, SqlError};
+use crate::explain::Profile;
 use crate::plan::{Expr, ExprKind, VariableScope};
 use crate::session_state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
@@ -139,6 +140,8 @@ pub struct Env<'a> {
     pub(super) correlated: Correlated,
     /// What the members of recursive common table expressions read.
     pub(super) iterations: Iterations,
+    /// What EXPLAIN ANALYZE measures; other statements have none.
+    pub(super) profile: Option<Box<Profile>>,
     /// An interrupted SLEEP() returns 1, and the statement goes on.
     pub(super) sleep_answers: bool,
     now_us: Option<i64>,
@@ -170,6 +173,7 @@ impl<'a> Env<'a> {
             pace: Pace::default(),
             correlated: Correlated::default(),
             iterations: Iterations::default(),
+            profile: None,
             sleep_answers: false,
             now_us: settings.timestamp_us,
             random: None,

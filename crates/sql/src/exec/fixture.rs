@@ -210,6 +210,7 @@ impl Session<'_> {
             file_charset: redolith_types::Charset::Utf8mb4,
             div_precision_increment: 4,
             group_concat_max_len: 1024,
+            explain_format: crate::explain::Format::Traditional,
             variable_type: &variable_type,
             user_variable_type: &|name| {
                 self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))

@@ -142,6 +142,10 @@ impl<'p> HashRows<'p> {
     pub fn is_made(&self) -> bool {
         self.is_made
     }
+    /// The number of rows in the table.
+    pub fn rows(&self) -> u64 {
+        self.entries.len() as u64
+    }
     fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.heads.capacity() * size_of::<u32>()

@@ -5,6 +5,7 @@ use super::eval::{Eval, Row, Scope};
 use super::hash_rows::{self, HashRows};
 use super::json_table::JsonRows;
 use super::lateral::Lateral;
+use super::profiled_loops::ProfiledLoops;
 use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed, read_mode};
 use super::select::give_to_boxed;
@@ -140,6 +141,9 @@ pub struct Loops<'p> {
     /// For each nest: whether rows of it have matched.
     matched: Vec<bool>,
     begun: bool,
+    /// What EXPLAIN ANALYZE measures of the loops. Then no row is at hand, as each step tells the
+    /// time.
+    profiled: Option<Box<ProfiledLoops>>,
     depth: usize,
     /// Whether the source number `depth` had a row when it was last asked for one.
     more: bool,
@@ -157,6 +161,7 @@ impl<'p> Loops<'p> {
             nests: &[],
             matched: Vec::new(),
             begun: false,
+            profiled: None,
             depth: 0,
             more: false,
             failed: None,
@@ -171,12 +176,16 @@ impl<'p> Loops<'p> {
         at: Scope<'_>,
         most: u64,
     ) -> Result<()> {
+        self.profiled = ProfiledLoops::of(plan, &mut cx.env);
         self.nests = &plan.nests;
         self.matched = vec![false; plan.nests.len()];
         let tables = plan.sources.iter().filter(|source| source.lookup.is_some()).count();
         let mut room = if most < FEW { 0 } else { room(&cx.env) };
         let levels = &mut self.levels;
         for source in &plan.sources {
+            if let Some(profiled) = &mut self.profiled {
+                profiled.makes(source, &mut cx.env);
+            }
             let mut lookup = source.lookup.as_deref();
             let mut joined = None;
             let rows = match &source.kind {
@@ -186,6 +195,7 @@ impl<'p> Loops<'p> {
                     let (access, filter) = match (lookup, instead) {
                         (Some(_), Some(instead)) if !is_hashed(access, cx, &mut room) => {
                             lookup = None;
+                            cx.env.takes_index(source);
                             (instead, instead.filter.as_ref())
                         }
                         (Some(lookup), _) => {
@@ -258,6 +268,9 @@ impl<'p> Loops<'p> {
                 Some(lookup) => Hash::Yes(Box::new(HashRows::new(lookup, tables))),
             };
             levels.push(Level { source, rows, hash, joined, nulls: None });
+            if let Some(profiled) = &self.profiled {
+                profiled.made(&mut cx.env);
+            }
         }
         Ok(())
     }
@@ -365,6 +378,9 @@ impl<'p> Loops<'p> {
         if self.levels.is_empty() {
             return Ok(!std::mem::replace(&mut self.begun, true));
         }
+        if self.profiled.is_some() {
+            return Box::pin(self.next_profiled(cx, at)).await;
+        }
         if !self.begun {
             self.begun = true;
             self.start(0, at, cx)?;
@@ -385,6 +401,74 @@ impl<'p> Loops<'p> {
                 return Ok(found);
             }
         }
+    }
+    /// [`Self::next`] for EXPLAIN ANALYZE.
+    async fn next_profiled(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
+        let Some(profiled) = &mut self.profiled else { return Ok(false) };
+        let around = profiled.enter(&mut cx.env);
+        if std::mem::take(&mut profiled.is_new) {
+            self.start(0, at, cx)?;
+        }
+        loop {
+            let depth = self.depth;
+            let step = match self.levels[depth].nulls {
+                Some(nest) => Some(Step::Exhausted(self.nests[nest as usize].first as usize)),
+                None => {
+                    cx.env.step()?;
+                    check_killed(&cx.env)?;
+                    self.read_profiled(at, cx).await?;
+                    answered!(cx, at, self.judge(at, cx))
+                }
+            };
+            if let (Some(profiled), Some(Step::Found(_)), Level { source, nulls: None, .. }) =
+                (&self.profiled, &step, &self.levels[depth])
+                && source.nest.is_none()
+            {
+                profiled.has_row(depth, &mut cx.env);
+            }
+            if let Some(step) = step
+                && let Some(found) = self.move_on(step, at, cx)?
+            {
+                cx.env.goes_on(around);
+                return Ok(found);
+            }
+        }
+    }
+    /// Reads the next row of the present source, whether that needs a future or not.
+    async fn read_profiled(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
+        let (depth, read) = (self.depth, cx.trx.rows.read);
+        if let Some(profiled) = &self.profiled {
+            let is_made = matches!(&self.levels[depth].hash, Hash::Yes(hash) if hash.is_made());
+            profiled.works(depth, is_made, &mut cx.env);
+        }
+        if self.levels[depth].has_to_be_made() {
+            if let (Some(profiled), Hash::Yes(_)) = (&self.profiled, &self.levels[depth].hash) {
+                profiled.builds(depth, &mut cx.env);
+            }
+            Box::pin(self.make(depth, at, cx)).await?;
+            let level = &self.levels[depth];
+            if let (Some(profiled), Hash::Yes(hash)) = (&self.profiled, &level.hash) {
+                let rows = match &level.rows {
+                    Rows::Scan(_) => cx.trx.rows.read - read,
+                    _ => hash.rows(),
+                };
+                profiled.has_built(depth, rows, hash.rows(), &mut cx.env);
+            }
+        }
+        self.more = match self.levels[depth].advance_at_hand(cx)? {
+            Some(more) => more,
+            None => self.advance(at, cx).await?.unwrap_or(false),
+        };
+        let level = &self.levels[depth];
+        let rows = match (&level.rows, &level.hash) {
+            (_, Hash::Yes(_)) => 0,
+            (Rows::Scan(_), _) => cx.trx.rows.read - read,
+            _ => u64::from(self.more),
+        };
+        if let Some(profiled) = &self.profiled {
+            profiled.has_read(depth, rows, &mut cx.env);
+        }
+        Ok(())
     }
     /// Goes on as far as no future is needed. Returns None where a future is needed, and otherwise
     /// whether there is a combination of rows.
@@ -417,9 +501,17 @@ impl<'p> Loops<'p> {
         if self.levels[depth].has_to_be_made() {
             Box::pin(self.make(depth, at, cx)).await?;
         }
-        let level = &mut self.levels[depth];
-        self.more = match (&level.hash, &mut level.rows) {
-            // The rows are at hand now.
+        match self.advance(at, cx).await? {
+            Some(more) => self.more = more,
+            None => return Ok(None),
+        }
+        Ok(answered!(cx, at, self.judge(at, cx)))
+    }
+    /// Reads the next row of the present source. Returns None where rows are at hand.
+    #[inline]
+    async fn advance(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
+        let level = &mut self.levels[self.depth];
+        Ok(Some(match (&level.hash, &mut level.rows) {
             (Hash::Yes(_), _) | (_, Rows::Lateral(_) | Rows::Kept(_) | Rows::JsonTable(_)) => {
                 cx.trx.give_way().await;
                 return Ok(None);
@@ -435,8 +527,7 @@ impl<'p> Loops<'p> {
                 cx.trx.give_way().await;
                 counted.advance(&mut cx.env)?
             }
-        };
-        Ok(answered!(cx, at, self.judge(at, cx)))
+        }))
     }
     /// The step after a judgement that has asked for a dependent subquery.
     #[cold]
@@ -516,6 +607,9 @@ impl<'p> Loops<'p> {
             }
             Hash::No | Hash::Yes(_) => {}
         }
+        if let Some(profiled) = &self.profiled {
+            profiled.begin(depth, matches!(level.hash, Hash::Yes(_)), &mut cx.env);
+        }
         let sources: Current<'_> = outer.iter().map(Level::row).collect();
         let at = Scope { sources: &sources, ..at };
         if let Hash::Yes(hash) = &mut level.hash {
@@ -565,14 +659,25 @@ impl<'p> Loops<'p> {
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
     ) -> Result<bool> {
+        if let Some(profiled) = &self.profiled
+            && self.levels[depth].nulls.is_none()
+        {
+            profiled.has_row(depth, &mut cx.env);
+        }
         while let Some(n) = nest {
             let Nest { last, parent, after, .. } = &self.nests[n as usize];
             if *last as usize != depth {
                 break;
             }
             self.matched[n as usize] = true;
+            if let Some(profiled) = &self.profiled {
+                profiled.nest_has_row(n, &mut cx.env);
+            }
             if !self.holds(depth, after.as_ref(), at, cx)? {
                 return Ok(false);
+            }
+            if let Some(profiled) = &self.profiled {
+                profiled.nest_passes(n, &mut cx.env);
             }
             nest = *parent;
         }

@@ -10,6 +10,7 @@
 //! cursors of the slow thing move.
 pub mod admin;
 mod aggregate;
+mod analyze;
 pub mod auto_increment;
 mod check;
 mod column_conversion;
@@ -50,6 +51,7 @@ mod number_bounds;
 mod one_table;
 mod pace;
 mod probe_table;
+mod profiled_loops;
 mod recursion;
 mod row_buffer;
 mod row_tests;

@@ -12,8 +12,9 @@ use super::row_buffer::{KeySet, read_row, write};
 use super::rows::Collected;
 use super::scan::go_on;
 use super::subquery::{Found, Results};
-use super::{Env, ExecContext, into_file, one_table, sorting, sortkey, waits};
+use super::{Env, ExecContext, analyze, into_file, one_table, sorting, sortkey, waits};
 use crate::error::{Result, SqlError};
+use crate::explain::Role;
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
@@ -50,6 +51,9 @@ pub async fn run(
     params: &[Value<'_>],
     sink: &mut impl ResultSink,
 ) -> Result<Outcome> {
+    if plan.analyzed {
+        return Box::pin(analyze::run(cx, plan, columns, params, sink)).await;
+    }
     if let Some(into) = &plan.into_file {
         return Box::pin(into_file::run(cx, plan, into, params)).await;
     }
@@ -237,6 +241,18 @@ async fn produce(
     most: u64,
     sink: &mut impl RowTarget,
 ) -> Result<u64> {
+    let around = cx.env.begin_select(plan);
+    let given = produce_rows(cx, plan, at, most, sink).await?;
+    cx.env.end_select(plan, given, around);
+    Ok(given)
+}
+async fn produce_rows(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+    most: u64,
+    sink: &mut impl RowTarget,
+) -> Result<u64> {
     let (skip, count) =
         if plan.limit.is_none() { (0, most) } else { limits(&plan.limit, at, &mut cx.env)? };
     let count = count.min(most);
@@ -251,7 +267,10 @@ async fn produce(
         true => skip.saturating_add(count),
         false => u64::MAX,
     };
-    if let Some(access) = one_table::only_table(plan).filter(|_| streams && !plan.counts_all) {
+    let is_profiled = cx.env.profile.is_some();
+    if let Some(access) =
+        one_table::only_table(plan).filter(|_| streams && !plan.counts_all && !is_profiled)
+    {
         return one_table::stream(cx, plan, access, at, (skip, count), sink).await;
     }
     let mut loops = Loops::new();
@@ -585,6 +604,7 @@ impl<'p> Keep<'p> {
         }
         if let Some(mut sorter) = self.sorter.take() {
             self.distinct = None;
+            cx.env.keeps_rows(self.plan);
             sorting::sort(cx, &mut sorter, &mut self.counted).await?;
             let mut rows = 0;
             while self.given < self.count && sorter.advance()? {
@@ -610,6 +630,8 @@ impl<'p> Keep<'p> {
                 cx.env.be_heavy();
             }
         }
+        cx.env.gives(Role::Distinct, self.plan, self.all);
+        cx.env.gives(Role::Sort, self.plan, self.given);
         Ok(if self.plan.counts_all { self.all } else { self.given })
     }
 }
@@ -627,6 +649,7 @@ async fn keep(
         return Ok(0);
     }
     let Some(grouping) = &plan.grouping else {
+        cx.env.keeps_rows(plan);
         while !kept.is_full() && next!(loops, cx, at) {
             if plan.dependent {
                 Box::pin(prepare_row(cx, plan.output.iter(), loops, at)).await?;
@@ -646,6 +669,7 @@ async fn keep(
     if is_never_had(plan, at, &mut cx.env)? {
         return Ok(0);
     }
+    cx.env.groups_rows(plan);
     let mut groups = Groups::new(grouping);
     // If a condition without columns is false, the single group without GROUP BY stays empty.
     let open = match &plan.condition {
@@ -698,10 +722,12 @@ async fn keep(
             let known = Known { keys: &keys, aggregates: &aggregates, ..*at.known };
             let at = Scope { known: &known, ..at };
             let having = plan.having.as_ref();
+            cx.env.gives(Role::Group, plan, 1);
             if answered!(cx, at, Eval::new(at, &mut cx.env).passes(having)) {
                 if plan.dependent {
                     Box::pin(prepare(cx, plan.output.iter(), at)).await?;
                 }
+                cx.env.gives(Role::Having, plan, 1);
                 kept.row(at, plan, &mut cx.env, sink)?;
             }
         }

@@ -4,6 +4,7 @@ mod definition;
 mod json_table;
 
 pub use super::window::{Frame, FrameBound, Over, WindowCall, WindowSpec};
+use crate::explain::Format;
 use crate::plan::{
     IntervalUnit, Isolation, SetOperator, SetTarget, TableLock, TransactionStmt, VariableScope,
     XaVerb,
@@ -559,6 +560,16 @@ pub enum SetValue {
     Default,
 }
 
+/// EXPLAIN of a statement.
+#[derive(Clone, Debug)]
+pub struct Explain {
+    /// EXPLAIN ANALYZE: the statement runs.
+    pub analyze: bool,
+    /// None: `explain_format` decides.
+    pub format: Option<Format>,
+    pub statement: Statement,
+}
+
 #[derive(Clone, Debug)]
 pub enum Statement {
     /// The text has only a comment.
@@ -568,7 +579,7 @@ pub enum Statement {
     Load(Box<Load>),
     Update(Update),
     Delete(Delete),
-    Explain(Box<Statement>),
+    Explain(Box<Explain>),
     Show(Show),
     Set(Vec<SetItem>),
     Transaction(TransactionStmt),

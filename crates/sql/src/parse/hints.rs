@@ -44,8 +44,9 @@ pub fn read(
     let mut reader = Reader { hints: Hints::default(), mode, text };
     let mut lexer = Lexer::at(text, start, mode);
     let mut word = lexer.next_token();
-    // Parentheses and EXPLAIN may stand before the first SELECT of a statement.
-    let mut is_first = true;
+    // Parentheses and EXPLAIN with its options may stand before the first SELECT of a statement.
+    const OPTIONS: [&str; 4] = ["ANALYZE", "FORMAT", "DESCRIBE", "DESC"];
+    let (mut is_first, mut is_format) = (true, false);
     for count in 0u32.. {
         if count % TOKENS_PER_LOOK == TOKENS_PER_LOOK - 1 && bounds.is_killed() {
             return Err(SqlError::interrupted());
@@ -66,7 +67,9 @@ pub fn read(
                 reader.comment(start, start + len, is_first && is("SELECT"));
             }
         }
-        is_first &= word.text(text) == b"(" || is("EXPLAIN") || is("DESCRIBE") || is("DESC");
+        let is_option = OPTIONS.iter().any(|name| is(name)) || is_format;
+        is_format = is("FORMAT") || word.text(text) == b"=";
+        is_first &= word.text(text) == b"(" || is("EXPLAIN") || is_option;
         word = next;
     }
     Ok(Some(Box::new(reader.hints)).filter(|h| **h != Hints::default()))

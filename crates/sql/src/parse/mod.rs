@@ -211,7 +211,7 @@ pub fn parse<'t>(
 fn into_files(statement: &Statement) -> usize {
     let select = match statement {
         Statement::Select(select) => select,
-        Statement::Explain(explained) => return into_files(explained),
+        Statement::Explain(explained) => return into_files(&explained.statement),
         _ => return 0,
     };
     let first = select.first.as_deref().unwrap_or(select);

@@ -3,6 +3,7 @@ use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
+use crate::explain::Format;
 use crate::plan::{ShowKind, VariableScope};
 
 impl Parser<'_> {
@@ -204,25 +205,27 @@ impl Parser<'_> {
                 .any(|k| p.at(k))
                 || p.at_symbol("(")
         };
-        if self.at("ANALYZE") {
-            return Err(SqlError::unsupported("EXPLAIN ANALYZE"));
-        }
+        let (analyze, mut format) = (self.accept("ANALYZE"), None);
         if self.at("FORMAT") && self.at_symbol_nth(1, "=") {
             self.advance();
             self.advance();
-            let format = self.word_or_string()?;
-            if !format.eq_ignore_ascii_case("traditional") {
-                return Err(SqlError::unsupported(format!("EXPLAIN FORMAT={format}")));
-            }
+            format = Some(Format::by_name(&self.word_or_string()?)?);
         }
         if self.at("EXTENDED") || self.at("PARTITIONS") {
             self.advance();
         }
         if statement_follows(self) {
-            return Ok(Statement::Explain(Box::new(self.statement()?)));
+            let statement = self.statement()?;
+            return Ok(Statement::Explain(Box::new(Explain { analyze, format, statement })));
+        }
+        if analyze {
+            return self.fail();
         }
         if self.at("FOR") {
             return Err(SqlError::unsupported("EXPLAIN FOR CONNECTION"));
+        }
+        if format.is_some() {
+            return self.fail();
         }
         let table = self.table_name()?;
         // DESC t 'pattern' and DESC t column

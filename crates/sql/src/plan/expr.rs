@@ -202,6 +202,23 @@ pub enum ArithOp {
     ShiftLeft,
     ShiftRight,
 }
+impl ArithOp {
+    pub fn sign(self) -> &'static str {
+        match self {
+            ArithOp::Add => "+",
+            ArithOp::Subtract => "-",
+            ArithOp::Multiply => "*",
+            ArithOp::Divide => "/",
+            ArithOp::IntDivide => "DIV",
+            ArithOp::Modulo => "%",
+            ArithOp::BitAnd => "&",
+            ArithOp::BitOr => "|",
+            ArithOp::BitXor => "^",
+            ArithOp::ShiftLeft => "<<",
+            ArithOp::ShiftRight => ">>",
+        }
+    }
+}
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompareOp {
     Eq,
@@ -320,6 +337,11 @@ impl IntervalUnit {
     };
     /// The units of a single field, which TIMESTAMPDIFF and TIMESTAMPADD take.
     pub const SINGLE: &'static [(&'static str, IntervalUnit)] = Self::NAMES.split_at(9).0;
+
+    /// The keyword.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
+    }
 }
 
 impl Expr {

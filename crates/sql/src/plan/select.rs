@@ -26,6 +26,7 @@ use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
 use crate::text_file::TextFormat;
 use redolith_types::{Charset, Collation, Column};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
@@ -55,6 +56,8 @@ pub struct SelectPlan {
     pub dependent: bool,
     /// SQL_CALC_FOUND_ROWS: rows beyond LIMIT are counted, too. Only in the outermost SELECT.
     pub counts_all: bool,
+    /// EXPLAIN ANALYZE: the rows are thrown away. Only in the outermost SELECT.
+    pub analyzed: bool,
     /// In a subquery: the way to answer it from a hash table. The binder moves it to the
     /// [`SubqueryBody`](super::SubqueryBody).
     pub probe: Option<Box<HashProbe>>,
@@ -86,6 +89,7 @@ impl SelectPlan {
             locking: false,
             dependent: false,
             counts_all: false,
+            analyzed: false,
             probe: None,
         }
     }
@@ -105,6 +109,9 @@ pub struct IntoFile {
 #[derive(Clone, Debug)]
 pub struct Source {
     pub kind: SourceKind,
+    /// The name by which the statement knows a source that is no table, for EXPLAIN; empty if it
+    /// has none.
+    pub alias: Arc<str>,
     /// The innermost nest that the source is in (SEL-5).
     pub nest: Option<u16>,
     /// The conditions that decide about the source's row and that its access does not check.

@@ -6,6 +6,7 @@ use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
 use crate::exec::MoreRows;
 use crate::exec::set::variable_type;
+use crate::explain::Format;
 use crate::parse::lexer::Token;
 use crate::parse::parameterize::{Parameterized, Repeat};
 use crate::parse::{self, Bounds, Parsed, ast, literal};
@@ -262,6 +263,7 @@ impl Session {
                 .map_or(Charset::Utf8mb4, Collation::charset),
             div_precision_increment: context.div_precision_increment,
             group_concat_max_len: context.group_concat_max_len,
+            explain_format: Format::of_setting(self.vars.bits(Var::ExplainFormat)),
             variable_type: &variable_type,
             user_variable_type: &|name| {
                 self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))

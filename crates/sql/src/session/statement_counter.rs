@@ -7,6 +7,7 @@ use crate::status::Counter;
 
 pub(super) fn counter(body: &Statement) -> Counter {
     match body {
+        Statement::Select(select) if select.analyzed => Counter::ComExplain,
         Statement::Select(_) => Counter::ComSelect,
         Statement::Insert(InsertPlan { rows: InsertRows::File(_), .. }) => Counter::ComLoad,
         Statement::Insert(insert) => {

@@ -1,6 +1,7 @@
 //! The table of all system variables, sorted by name. A test checks the order.
 use super::variable::{Access::*, Kind, Kind::*, Scope::*, Variable};
 use crate::LEAST_STACK_BYTES;
+use crate::explain::Format;
 use std::sync::LazyLock;
 
 macro_rules! variables {
@@ -135,6 +136,7 @@ variables! {
         only "the server has no events";
     ExpireLogsDays "expire_logs_days" int(0, 99), Global Dynamic is("0"),
         only "binlog_expire_logs_seconds says when files of the binary log go";
+    ExplainFormat "explain_format" Enum(Format::NAMES), Both Dynamic is("TRADITIONAL");
     ExplicitDefaultsForTimestamp "explicit_defaults_for_timestamp" Bool, Both Dynamic ON,
         only "a TIMESTAMP column has only the defaults that CREATE TABLE gives it";
     ForeignKeyChecks "foreign_key_checks" Bool, Both Dynamic ON,

@@ -2,6 +2,7 @@
 //! unit of cost is one row read in the order of its key.
 use super::super::access_path::{allowed, row_cost};
 use super::super::columns_read::IndexSet;
+use super::super::cost::{HASH_ROW, HASH_SEARCH, KEPT_ROW, SEEK, SOME_ROWS};
 use super::super::from::{FromClause, Raw};
 use super::super::hash_join::may_be_key;
 use super::super::range::Finder;
@@ -16,17 +17,6 @@ use redolith_types::IndexDef;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
-
-/// The cost of going from the root of an index to a leaf.
-const SEEK: f64 = 10.0;
-/// The cost of putting a row into a hash table, beside that of reading it, and that of a search in
-/// the table.
-const HASH_ROW: f64 = 2.0;
-const HASH_SEARCH: f64 = 3.0;
-/// The cost of reading a row of a derived table that is there.
-const KEPT_ROW: f64 = 0.3;
-/// Rows of a derived table of which nothing is known.
-const SOME_ROWS: f64 = 1000.0;
 
 /// The cost and the number of rows of a unit for one row of the sources before it.
 #[derive(Clone, Copy)]

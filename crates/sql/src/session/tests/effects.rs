@@ -54,6 +54,13 @@ const EFFECTS: &[Effect] = &[
     at_once("default_week_format", "3", "SELECT WEEK('2008-02-20')", "7", "8"),
     at_prepare("div_precision_increment", "1", "SELECT 1.0 / 3", "0.33333", "0.33"),
     at_once(
+        "explain_format",
+        "TREE",
+        "EXPLAIN SELECT 1",
+        "1|SIMPLE|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|No tables used",
+        "-> Rows fetched before execution  (cost=0.00 rows=1)\n",
+    ),
+    at_once(
         "group_concat_max_len",
         "4",
         "SELECT GROUP_CONCAT(n SEPARATOR '') FROM (SELECT 12345 AS n) AS d",

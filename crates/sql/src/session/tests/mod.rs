@@ -8,6 +8,7 @@ mod counters;
 mod create_select;
 mod definitions;
 mod effects;
+mod explain;
 mod handler_counters;
 mod json;
 mod limits;

@@ -1,0 +1,104 @@
+//! A JSON document, printed with a line for each member as MySQL does.
+use super::super::Meter;
+use crate::error::Result;
+
+/// Deeper levels are not written further to the right: the text of a deep document would grow by
+/// the square of its depth.
+const MOST_INDENTED: usize = 64;
+
+pub(super) enum Json {
+    Text(String),
+    Number(i64),
+    Bool(bool),
+    List(Vec<Json>),
+    Object(Members),
+}
+impl Json {
+    pub fn text(text: &str) -> Json {
+        Json::Text(text.to_string())
+    }
+}
+
+/// The members of an object, in their order.
+#[derive(Default)]
+pub(super) struct Members(Vec<(&'static str, Json)>);
+impl Members {
+    pub fn of(key: &'static str, members: Members) -> Members {
+        Members(vec![(key, members.object())])
+    }
+    pub fn push(&mut self, key: &'static str, value: Json) {
+        self.0.push((key, value));
+    }
+    pub fn append(&mut self, mut more: Members) {
+        self.0.append(&mut more.0);
+    }
+    pub fn remove(&mut self, keys: &[&str]) {
+        self.0.retain(|(key, _)| !keys.contains(key));
+    }
+    pub fn object(self) -> Json {
+        Json::Object(self)
+    }
+}
+
+pub(super) fn text(json: &Json, meter: &mut dyn Meter) -> Result<String> {
+    let mut printer = Printer { out: String::new(), paid: 0, meter };
+    printer.value(json, 0)?;
+    Ok(printer.out)
+}
+
+struct Printer<'m, 'd> {
+    out: String,
+    paid: usize,
+    meter: &'m mut (dyn Meter + 'd),
+}
+impl Printer<'_, '_> {
+    fn value(&mut self, json: &Json, depth: usize) -> Result<()> {
+        self.meter.pay(self.out.len() - self.paid)?;
+        self.paid = self.out.len();
+        match json {
+            Json::Text(text) => self.string(text),
+            Json::Number(n) => self.out.push_str(&n.to_string()),
+            Json::Bool(b) => self.out.push_str(if *b { "true" } else { "false" }),
+            Json::List(list) => {
+                self.out.push('[');
+                for (n, value) in list.iter().enumerate() {
+                    self.line(n > 0, depth + 1);
+                    self.value(value, depth + 1)?;
+                }
+                self.line(false, depth);
+                self.out.push(']');
+            }
+            Json::Object(Members(members)) => {
+                self.out.push('{');
+                for (n, (key, value)) in members.iter().enumerate() {
+                    self.line(n > 0, depth + 1);
+                    self.string(key);
+                    self.out.push_str(": ");
+                    self.value(value, depth + 1)?;
+                }
+                self.line(false, depth);
+                self.out.push('}');
+            }
+        }
+        Ok(())
+    }
+    fn line(&mut self, comma: bool, depth: usize) {
+        self.out.push_str(if comma { ",\n" } else { "\n" });
+        self.out.extend(std::iter::repeat_n("  ", depth.min(MOST_INDENTED)));
+    }
+    fn string(&mut self, text: &str) {
+        self.out.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.out.push_str("\\\""),
+                '\\' => self.out.push_str("\\\\"),
+                '\n' => self.out.push_str("\\n"),
+                '\r' => self.out.push_str("\\r"),
+                '\t' => self.out.push_str("\\t"),
+                c if c < ' ' => self.out.push_str(&format!("\\u{:04x}", u32::from(c))),
+                c => self.out.push(c),
+            }
+        }
+        self.out.push('"');
+    }
+}
