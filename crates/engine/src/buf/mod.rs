@@ -46,9 +46,9 @@ mod tests;
 pub(crate) use counters::Counters;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use counters::Sharded;
-#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 #[cfg(test)]
 pub(crate) use guard::HELD;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
 pub use guard::Latch;
 pub(crate) use guard::PageGuard;
 pub(crate) use load::Prefetch;
