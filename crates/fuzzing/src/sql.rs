@@ -1,6 +1,7 @@
 //! Texts of statements: they are split, parameterized, parsed and bound with a small catalogue.
 use crate::take;
 use redolith_sql::bind::{BindContext, Bound, Params, bind};
+use redolith_sql::explain::Format;
 use redolith_sql::parse::charsets::TextCharsets;
 use redolith_sql::parse::{self, Bounds, Parsed, ast, literal, parameterize::Parameterized};
 use redolith_sql::plan::{DdlStmt, ExprType, Statement};
@@ -74,6 +75,7 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
         file_charset: redolith_types::Charset::Utf8mb4,
         div_precision_increment: 4,
         group_concat_max_len: 1024,
+        explain_format: Format::Traditional,
         variable_type: &variable_type,
         user_variable_type: &|name| name.starts_with('x').then(|| ExprType::bigint(20)),
         untyped: &[],

@@ -9,6 +9,7 @@
 //! - `types`: the names and types of the result's columns, one per line.
 //! - `pinned`: the text of the literals on which the plan depends.
 use redolith_sql::bind::{BindContext, Params, bind};
+use redolith_sql::explain::Format;
 use redolith_sql::parse::{self, Bounds, parameterize::Parameterized};
 use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
 use redolith_sql::processes::Processes;
@@ -52,6 +53,7 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         file_charset: redolith_types::Charset::Utf8mb4,
         div_precision_increment: 4,
         group_concat_max_len: 1024,
+        explain_format: Format::Traditional,
         variable_type: &known,
         user_variable_type: &|_| None,
         untyped: &[],
