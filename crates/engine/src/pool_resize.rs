@@ -133,10 +133,10 @@ impl Engine {
     pub fn pool_bytes(&self) -> u64 {
         self.store.pool.size() as u64 * PAGE_SIZE as u64
     }
-    /// The bytes of the frames that hold a page now. The others may have no memory yet.
+    /// The bytes of the frames that hold a page or have held one, and so have memory.
     pub fn pool_used_bytes(&self) -> u64 {
         let pool = &self.store.pool;
-        pool.size().saturating_sub(pool.free_frames()) as u64 * PAGE_SIZE as u64
+        pool.size().saturating_sub(pool.untouched_frames()) as u64 * PAGE_SIZE as u64
     }
     /// Calls `f` now and whenever the pool may use more memory or uses less, with the bytes.
     pub fn follow_pool_size(&self, f: impl Fn(u64) + Send + Sync + 'static) {

@@ -155,7 +155,11 @@ impl Lists {
         self.old_share = f64::from(pct.clamp(5, 95)) / 100.0;
     }
     pub(super) fn free_len(&self) -> usize {
-        self.free.len + self.end.saturating_sub(self.fresh) as usize
+        self.free.len + self.untouched_len()
+    }
+    /// The number of frames that no page has been in.
+    pub(super) fn untouched_len(&self) -> usize {
+        self.end.saturating_sub(self.fresh) as usize
     }
     pub(super) fn pages(&self) -> usize {
         self.young.len + self.old.len

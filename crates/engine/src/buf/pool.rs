@@ -374,6 +374,10 @@ impl Pool {
     pub(crate) fn free_frames(&self) -> usize {
         self.instances.iter().map(|i| i.lists.lock().free_len()).sum()
     }
+    /// The free frames that have had no page yet.
+    pub(crate) fn untouched_frames(&self) -> usize {
+        self.instances.iter().map(|i| i.lists.lock().untouched_len()).sum()
+    }
     /// Whether a frame is free or can be freed at once.
     pub(super) fn frame_at_hand(&self) -> bool {
         self.free_frames() > 0 || {

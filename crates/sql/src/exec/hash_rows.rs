@@ -144,7 +144,7 @@ impl<'p> HashRows<'p> {
     }
     /// The number of rows in the table.
     pub fn rows(&self) -> u64 {
-        self.entries.len() as u64
+        self.len() as u64
     }
     fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()

@@ -659,29 +659,53 @@ impl<'p> Loops<'p> {
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
     ) -> Result<bool> {
-        if let Some(profiled) = &self.profiled
-            && self.levels[depth].nulls.is_none()
-        {
-            profiled.has_row(depth, &mut cx.env);
-        }
+        let first = nest;
+        let mut passes = true;
         while let Some(n) = nest {
             let Nest { last, parent, after, .. } = &self.nests[n as usize];
             if *last as usize != depth {
                 break;
             }
             self.matched[n as usize] = true;
-            if let Some(profiled) = &self.profiled {
-                profiled.nest_has_row(n, &mut cx.env);
-            }
-            if !self.holds(depth, after.as_ref(), at, cx)? {
-                return Ok(false);
-            }
-            if let Some(profiled) = &self.profiled {
-                profiled.nest_passes(n, &mut cx.env);
+            passes = self.holds(depth, after.as_ref(), at, cx)?;
+            if !passes {
+                break;
             }
             nest = *parent;
         }
-        Ok(true)
+        if let Some(profiled) = &self.profiled {
+            self.count_judged(profiled, first, nest, depth, &mut cx.env);
+        }
+        Ok(passes)
+    }
+    /// Counts a combination of rows that was judged. It has passed the conditions behind the outer
+    /// joins from `first` to the one before `end`. A judgement that waits for a subquery is made
+    /// once more, so nothing is counted before it has ended.
+    #[cold]
+    fn count_judged(
+        &self,
+        profiled: &ProfiledLoops,
+        first: Option<u16>,
+        end: Option<u16>,
+        depth: usize,
+        env: &mut Env<'_>,
+    ) {
+        if self.levels[depth].nulls.is_none() {
+            profiled.has_row(depth, env);
+        }
+        let mut nest = first;
+        while let Some(n) = nest {
+            let Nest { last, parent, .. } = &self.nests[n as usize];
+            if *last as usize != depth {
+                break;
+            }
+            profiled.nest_has_row(n, env);
+            if nest == end {
+                break;
+            }
+            profiled.nest_passes(n, env);
+            nest = *parent;
+        }
     }
     /// True if the combination of rows up to this source passes the conditions that decide about
     /// the source's row.

@@ -545,7 +545,10 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// Appends a name.
 pub(super) fn push_name(names: Names, name: &str, out: &mut String) {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || c > '\u{9f}';
+    let is_plain = |c: char| match c {
+        '\u{2028}' | '\u{2029}' => false,
+        c => c.is_ascii_alphanumeric() || c == '_' || c == '$' || c > '\u{9f}',
+    };
     let needs_quotes = name.is_empty()
         || !name.chars().all(is_plain)
         || name.bytes().all(|b| b.is_ascii_digit())

@@ -19,18 +19,22 @@ impl Json {
     }
 }
 
-/// The members of an object, in their order.
+/// The members of an object, in their order. A key is there once (EXPLAIN-1).
 #[derive(Default)]
 pub(super) struct Members(Vec<(&'static str, Json)>);
 impl Members {
     pub fn of(key: &'static str, members: Members) -> Members {
         Members(vec![(key, members.object())])
     }
+    /// Adds a member. A list goes behind the list that the key has.
     pub fn push(&mut self, key: &'static str, value: Json) {
-        self.0.push((key, value));
+        match (self.0.iter_mut().find(|(there, _)| *there == key), value) {
+            (Some((_, Json::List(list))), Json::List(more)) => list.extend(more),
+            (_, value) => self.0.push((key, value)),
+        }
     }
-    pub fn append(&mut self, mut more: Members) {
-        self.0.append(&mut more.0);
+    pub fn append(&mut self, more: Members) {
+        more.0.into_iter().for_each(|(key, value)| self.push(key, value));
     }
     pub fn remove(&mut self, keys: &[&str]) {
         self.0.retain(|(key, _)| !keys.contains(key));
