@@ -68,10 +68,14 @@ pub(super) struct Batch {
     /// The chains of long columns, which are freed later (PURGE-4).
     pub chains: Vec<(SpaceId, PageNo)>,
     walk: Version,
+    /// The place in `gone` of the entry for which `walk` was begun last (VERS-1).
+    walks_for: Option<usize>,
     key: Vec<u8>,
     newer: Newer,
     /// The most undo pages of the batch.
     pub pages: usize,
+    /// The undo pages, or undo logs, that the step has taken from the history.
+    pub taken: usize,
 }
 /// A state of the batch, to which it can go back.
 pub(super) struct Mark {
@@ -87,6 +91,7 @@ impl Batch {
         }
         self.tables.clear();
         self.newer.clear();
+        self.walks_for = None;
         self.back_to(&Mark { bytes: 0, gone: 0, changes: 0, chains: 0 });
     }
     /// Whether the items of another undo page may be added to those of `pages`.
@@ -102,7 +107,7 @@ impl Batch {
         let items = self.gone.len() as u64;
         match self.newer.read {
             read if read > items => (2 * self.pages).clamp(2, MOST_PAGES),
-            read if read < items / 4 => self.pages / 2,
+            read if 4 * read < items.max(1) => self.pages / 2,
             _ => self.pages,
         }
     }
@@ -222,7 +227,7 @@ impl Engine {
                     };
                     match ready {
                         Ok(()) => 0,
-                        Err(_) if self.purge_gives_way() => return Ok(false),
+                        Err(_) if self.purge_gives_way() => return Ok(self.give_up(b)),
                         Err(_) if table.dropped.load(Acquire) => {
                             b.newer.end_walk();
                             1
@@ -236,12 +241,18 @@ impl Engine {
             self.history.counts.newer_read.fetch_add(read, Relaxed);
             turn.count_read(self, n, read).await;
             if self.purge_gives_way() {
-                return Ok(false);
+                return Ok(self.give_up(b));
             }
         }
         b.pages = b.next_pages();
         self.history.batch_pages.store(b.pages, Relaxed);
         Ok(true)
+    }
+    /// The batch is to be done again. The next one is smaller, so that it ends however often purge
+    /// is held off.
+    fn give_up(&self, b: &Batch) -> bool {
+        self.history.batch_pages.store(b.pages / 2, Relaxed);
+        false
     }
     pub(super) fn purge_gives_way(&self) -> bool {
         self.history.is_held() || self.closing.load(Acquire)
@@ -311,6 +322,9 @@ impl Engine {
             return Ok(Some(b.key == b.bytes[e]));
         }
         if !b.newer.knows(table.id, &b.bytes[key]) {
+            if b.walks_for.replace(i) != Some(i) {
+                b.walk.end_wait();
+            }
             let (entry, walk) = (&b.bytes[e.clone()], (&mut b.walk, &mut b.key));
             let over = |t| horizon.sees(t);
             let told =

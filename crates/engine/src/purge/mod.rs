@@ -103,10 +103,12 @@ impl Engine {
             }
             let ends = failed.is_some() || found.to < unread.to;
             pages.push((unread, found));
-            if ends {
+            turn.count(self, 1).await;
+            if ends || self.purge_gives_way() {
                 break;
             }
         }
+        batch.taken = pages.len();
         if pages.is_empty() {
             return Step::Nothing;
         }
@@ -299,6 +301,7 @@ impl Engine {
                 Err(_) => self.history.batch_pages.store(0, Relaxed),
             }
         }
+        batch.taken = items.len();
         let mut did = 0;
         while let Some(item) = items.pop_front() {
             match self.purge_item(item, batch, turn).await {
@@ -339,6 +342,10 @@ impl Engine {
             }
             pages += item.pages.len();
             read += 1;
+            turn.count(self, 1).await;
+            if self.purge_gives_way() {
+                break;
+            }
         }
         self.history.put_back(items.split_off(read));
         if done.is_ok() {
@@ -425,10 +432,18 @@ impl Engine {
                     .await
                     .map(|()| true);
                 if done.is_err() {
+                    // The parts before it are purged first (PURGE-5).
+                    if !read.is_empty() {
+                        done = Ok(true);
+                    }
                     break;
                 }
                 place.pass(no);
                 read.push(no);
+                turn.count(self, 1).await;
+                if self.purge_gives_way() {
+                    break;
+                }
             }
             if read.is_empty() && done.is_ok() {
                 return Ok(true);

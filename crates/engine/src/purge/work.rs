@@ -144,7 +144,7 @@ impl Engine {
                 Step::Nothing => break,
                 Step::Later => return purged,
             }
-            left -= 1;
+            left = left.saturating_sub(batch.taken.max(1));
             self.history.lag.look(self.history.len());
         }
         self.history.done_below.store(seen.0, Relaxed);

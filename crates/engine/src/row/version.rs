@@ -8,7 +8,8 @@
 //!
 //! - VERS-1: a walk that has to wait for an undo page gives up the latch. It goes on at the same
 //!   version if the newest version is still the one with which it began: the older versions are
-//!   then unchanged too. So a chain may have more pages than the pool holds.
+//!   then unchanged too. So a chain may have more pages than the pool holds. It must look for the
+//!   same thing again: the versions before are not looked at any more.
 use super::value;
 use crate::dict::table::Table;
 use crate::mtr::Store;
@@ -45,6 +46,10 @@ impl Version {
         (self.trx, self.roll, self.marked) = (other.trx, other.roll, other.marked);
         self.payload.clone_from(&other.payload);
         self.key.clone_from(&other.key);
+    }
+    /// Nobody goes on with a walk that waits: the next one begins at the newest version.
+    pub(crate) fn end_wait(&mut self) {
+        self.waits = false;
     }
     /// Goes to the newest version of the row at `r`, or to the version at which an earlier walk had
     /// to wait.

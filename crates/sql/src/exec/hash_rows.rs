@@ -305,7 +305,8 @@ impl<'p> HashRows<'p> {
         if let Some(directory) = &mut self.directory {
             let len = u32::try_from(len).map_err(|_| too_many())?;
             let entry = Entry { hash: hash.unwrap_or(0), place, len, next: NONE };
-            return directory.push(hash.is_some(), &entry, &mut cx.env);
+            directory.push(hash.is_some(), &entry, &mut cx.env)?;
+            return self.charge(0, cx);
         }
         let n = u32::try_from(self.entries.len()).ok().filter(|n| *n < NONE);
         let n = n.ok_or_else(too_many)?;
