@@ -413,3 +413,6 @@ fn same_tree(gone: &[Gone], from: usize) -> impl Iterator<Item = &Gone> {
     let (table, no) = (gone[from].table, gone[from].no);
     gone[from..].iter().take(GROUP).take_while(move |g| (g.table, g.no) == (table, no))
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;

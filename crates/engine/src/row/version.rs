@@ -51,6 +51,15 @@ impl Version {
     pub(crate) fn end_wait(&mut self) {
         self.waits = false;
     }
+    /// Becomes a walk from the row at `r` that waits for a page after so many steps.
+    #[cfg(all(test, not(model)))]
+    pub(crate) fn wait_after(&mut self, store: &Store, (p, r): (&Page, Rec), steps: usize) {
+        self.waits = false;
+        self.begin(p, r);
+        for _ in 0..steps {
+            assert!(self.step(store).is_ok_and(|older| older));
+        }
+    }
     /// Goes to the newest version of the row at `r`, or to the version at which an earlier walk had
     /// to wait.
     fn begin(&mut self, p: &Page, r: Rec) {
