@@ -48,7 +48,8 @@ impl Binder<'_> {
                 others.retain(|name| !self.is_temporary(name));
                 // No names stand for all tables, and temporary ones are not locked.
                 let read_lock = *read_lock && others.is_empty() == names.is_empty();
-                Statement::Admin(AdminStmt::Flush(FlushWhat::Tables { names: others, read_lock }))
+                let what = FlushWhat::Tables { names: others, read_lock };
+                Statement::Admin(AdminStmt::Flush(vec![what]))
             }
             S::Flush(what) => Statement::Admin(AdminStmt::Flush(what.clone())),
             S::ResetMaster(first) => Statement::Admin(AdminStmt::ResetMaster(*first)),

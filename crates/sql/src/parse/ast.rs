@@ -639,7 +639,7 @@ pub enum Statement {
         names: Vec<Name>,
         read_lock: bool,
     },
-    Flush(crate::plan::FlushWhat),
+    Flush(Vec<crate::plan::FlushWhat>),
     /// RESET BINARY LOGS AND GTIDS; the number after TO.
     ResetMaster(Option<u64>),
     /// PURGE BINARY LOGS TO 'file'

@@ -258,10 +258,14 @@ impl Parser<'_> {
                 None => p.fail(),
             }
         })?;
-        match kinds.into_iter().next() {
-            Some(kind) => Ok(Statement::Flush(kind)),
-            None => self.fail(),
+        // What is named twice is done once.
+        let mut each = Vec::new();
+        for kind in kinds {
+            if !each.contains(&kind) {
+                each.push(kind);
+            }
         }
+        Ok(Statement::Flush(each))
     }
 
     fn reset(&mut self) -> Result<Statement> {

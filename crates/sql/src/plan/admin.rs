@@ -129,7 +129,8 @@ pub enum AdminStmt {
     /// LOCK TABLES: commits, and releases earlier table locks.
     LockTables(Vec<(TableName, TableLock)>),
     UnlockTables,
-    Flush(FlushWhat),
+    /// In this order.
+    Flush(Vec<FlushWhat>),
     /// RESET BINARY LOGS AND GTIDS: the number of the first file, if the statement names it.
     ResetMaster(Option<u64>),
     /// PURGE BINARY LOGS TO: the file that is to be the oldest.

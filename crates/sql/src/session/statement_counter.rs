@@ -1,6 +1,6 @@
 //! Maps a statement to the Com_* counter that counts it.
 use crate::plan::{
-    AdminStmt, DdlStmt, FlushWhat, InsertPlan, InsertRows, OnDuplicate, ShowKind, Statement,
+    AdminStmt, DdlStmt, InsertPlan, InsertRows, OnDuplicate, ShowKind, Statement,
     TransactionStmt, XaVerb,
 };
 use crate::status::Counter;
@@ -70,9 +70,7 @@ pub(super) fn counter(body: &Statement) -> Counter {
             AdminStmt::Checksum(_) => Counter::ComChecksum,
             AdminStmt::LockTables(_) => Counter::ComLockTables,
             AdminStmt::UnlockTables => Counter::ComUnlockTables,
-            AdminStmt::Flush(FlushWhat::Tables { .. })
-            | AdminStmt::Flush(_)
-            | AdminStmt::ResetMaster(_) => Counter::ComFlush,
+            AdminStmt::Flush(_) | AdminStmt::ResetMaster(_) => Counter::ComFlush,
             AdminStmt::PurgeLogsTo(_) => Counter::ComAdminCommands,
         },
         Statement::PurgeLogsBefore(_) => Counter::ComAdminCommands,

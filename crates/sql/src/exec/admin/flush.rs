@@ -6,7 +6,13 @@ use crate::plan::{FlushWhat, TableLock};
 use crate::session_state::Done;
 use crate::settings::Var;
 
-pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<Done> {
+pub(super) async fn run(cx: &mut AdminContext<'_>, what: &[FlushWhat]) -> Result<Done> {
+    for what in what {
+        flush(cx, what).await?;
+    }
+    Ok(Done::default())
+}
+async fn flush(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<()> {
     match what {
         FlushWhat::Tables { names, read_lock: true } => {
             let (wait, engine) = (cx.wait(), cx.engine);
@@ -36,5 +42,5 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
             cx.session.handlers = Default::default();
         }
     }
-    Ok(Done::default())
+    Ok(())
 }
