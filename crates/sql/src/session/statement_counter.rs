@@ -1,7 +1,7 @@
 //! Maps a statement to the Com_* counter that counts it.
 use crate::plan::{
-    AdminStmt, DdlStmt, InsertPlan, InsertRows, OnDuplicate, ShowKind, Statement,
-    TransactionStmt, XaVerb,
+    AdminStmt, DdlStmt, InsertPlan, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt,
+    XaVerb,
 };
 use crate::status::Counter;
 
