@@ -215,7 +215,7 @@ impl Check<'_> {
                 return None;
             }
         };
-        if self.ends.torn == Some(number) && !begin.counts_previous {
+        if self.ends.torn == Some(number) && begin.ends_early {
             (self.tell)(Told::Note(format!(
                 "{} ends before its PREVIOUS_GTIDS event, as a crash leaves it",
                 path.display()

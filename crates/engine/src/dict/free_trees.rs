@@ -85,8 +85,14 @@ impl Engine {
     /// (FREETREE-1).
     pub(super) fn forget_freed(&self, r: &mut TableRecord) {
         // Other trees, as those of a build that was given up, are for the next start.
-        let freeing = self.freeing.lock();
-        r.unfinished.retain(|tree| freeing.get(&tree.id) != Some(&true));
+        let mut freeing = self.freeing.lock();
+        r.unfinished.retain(|tree| {
+            let is_freed = freeing.get(&tree.id) == Some(&true);
+            if is_freed {
+                freeing.remove(&tree.id);
+            }
+            !is_freed
+        });
     }
     /// Begins, at start, to free the trees that belong to no index (FREETREE-3).
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
@@ -115,6 +121,9 @@ impl Engine {
                     engine.freeing.lock().extend(next.trees.iter().map(|tree| (tree.id, true)));
                 } else {
                     rest.push_back(next);
+                    if rest.iter().all(|rest| rest.failed) {
+                        engine.nap(AFTER_ERROR).await;
+                    }
                 }
                 if engine.closing.load(Acquire) {
                     return;
@@ -129,7 +138,7 @@ impl Engine {
             self.nap(PAUSE).await;
             return false;
         }
-        let Some(working) = self.history.start() else {
+        let Some(_working) = self.history.start() else {
             self.nap(PAUSE).await;
             return false;
         };
@@ -148,8 +157,6 @@ impl Engine {
                 if !std::mem::replace(&mut rest.failed, true) {
                     tell_failure(&rest.table, &e);
                 }
-                drop(working);
-                self.nap(AFTER_ERROR).await;
                 false
             }
         }

@@ -68,8 +68,6 @@ pub(super) struct Batch {
     /// The chains of long columns, which are freed later (PURGE-4).
     pub chains: Vec<(SpaceId, PageNo)>,
     walk: Version,
-    /// The place in `gone` of the entry for which `walk` was begun last (VERS-1).
-    walks_for: Option<usize>,
     key: Vec<u8>,
     newer: Newer,
     /// The most undo pages of the batch.
@@ -91,7 +89,6 @@ impl Batch {
         }
         self.tables.clear();
         self.newer.clear();
-        self.walks_for = None;
         self.back_to(&Mark { bytes: 0, gone: 0, changes: 0, chains: 0 });
     }
     /// Whether the items of another undo page may be added to those of `pages`.
@@ -322,9 +319,6 @@ impl Engine {
             return Ok(Some(b.key == b.bytes[e]));
         }
         if !b.newer.knows(table.id, &b.bytes[key]) {
-            if b.walks_for.replace(i) != Some(i) {
-                b.walk.end_wait();
-            }
             let (entry, walk) = (&b.bytes[e.clone()], (&mut b.walk, &mut b.key));
             let over = |t| horizon.sees(t);
             let told =

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 /// A log of so many pages may be purged together with others.
 const SHORT: usize = 4;
 
-/// The undo log of a committed transaction that is purged by itself.
+/// The undo log of a committed transaction that has an entry of its own in the history.
 pub(super) struct Item {
     pub trx: TrxId,
     pub first: (PageNo, u16),

@@ -272,14 +272,18 @@ impl Engine {
         let (mut items, mut next, mut pages) = (self.history.items.lock(), VecDeque::new(), 0);
         let horizon = self.horizon.read();
         while let Some(item) = items.pop_front() {
-            let joins = next.is_empty() || item.is_short() && batch.takes_more(pages);
+            let is_short = item.is_short();
+            let joins = next.is_empty() || is_short && batch.takes_more(pages);
             if !joins || !horizon.sees(item.trx) {
                 items.push_front(item);
                 break;
             }
-            // A long one is purged by itself.
-            pages += if item.is_short() { item.pages.len() } else { usize::MAX / 2 };
+            pages += item.pages.len();
             next.push_back(item);
+            // A long one is purged by itself.
+            if !is_short {
+                break;
+            }
         }
         next
     }
@@ -416,7 +420,7 @@ impl Engine {
         turn: &mut Turn,
     ) -> Result<bool> {
         let mut owner = TrxId::NONE;
-        if !place.is_first() {
+        if !place.is_first() && place.next(pages).is_some() {
             // The other parts are recognised by the transaction that owns them.
             self.retry(|| self.read_part(first, Part::First, &mut owner, batch)).await?;
         }

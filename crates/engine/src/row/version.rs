@@ -8,8 +8,8 @@
 //!
 //! - VERS-1: a walk that has to wait for an undo page gives up the latch. It goes on at the same
 //!   version if the newest version is still the one with which it began: the older versions are
-//!   then unchanged too. So a chain may have more pages than the pool holds. It must look for the
-//!   same thing again: the versions before are not looked at any more.
+//!   then unchanged too. So a chain may have more pages than the pool holds. A walk of
+//!   few steps ([`has_entry`]) begins anew, because the next one may look for another entry.
 use super::value;
 use crate::dict::table::Table;
 use crate::mtr::Store;
@@ -46,10 +46,6 @@ impl Version {
         (self.trx, self.roll, self.marked) = (other.trx, other.roll, other.marked);
         self.payload.clone_from(&other.payload);
         self.key.clone_from(&other.key);
-    }
-    /// Nobody goes on with a walk that waits: the next one begins at the newest version.
-    pub(crate) fn end_wait(&mut self) {
-        self.waits = false;
     }
     /// Becomes a walk from the row at `r` that waits for a page after so many steps.
     #[cfg(all(test, not(model)))]
@@ -130,8 +126,8 @@ pub(crate) fn visible(
 
 /// Whether a version of the row at `r` that a view may still read has `entry` as its key in index
 /// `no`. `None` if the `most` newest versions do not tell. `over` says that every view sees a
-/// transaction; versions before such a version are not needed. `v` keeps the state between calls
-/// that wait (VERS-1), and `scratch` is for keys.
+/// transaction; versions before such a version are not needed. `v` and `scratch` are memory for a
+/// version and for keys.
 pub(crate) fn has_entry(
     store: &Store,
     (table, no): (&Table, usize),
@@ -141,7 +137,7 @@ pub(crate) fn has_entry(
     most: usize,
     (v, scratch): (&mut Version, &mut Vec<u8>),
 ) -> Try<Option<bool>> {
-    v.begin(p, r);
+    v.load(p, r);
     let mut has = None;
     for _ in 0..most {
         if v.entry(table, no, scratch) && scratch == entry {
@@ -153,6 +149,5 @@ pub(crate) fn has_entry(
             break;
         }
     }
-    v.waits = false;
     Ok(has)
 }

@@ -26,8 +26,8 @@ pub(crate) struct Begin {
     by_rotation: bool,
     /// The transactions of all files before.
     pub(crate) previous: GtidSet,
-    /// Whether the file counts them: a crash may leave one that ends before PREVIOUS_GTIDS.
-    pub(crate) counts_previous: bool,
+    /// Whether the file ends before its PREVIOUS_GTIDS event, as a crash may leave it.
+    pub(crate) ends_early: bool,
     /// The position and the name of the first transaction, if it has a name.
     first: Option<(u64, Gtid)>,
     /// The name of the file in the ROTATE event at the end.
@@ -43,12 +43,12 @@ impl Begin {
         let mut reader = Reader::open(disk, &place.path(number))?;
         let (is_open, by_rotation) = (reader.format().in_use, reader.format().created == 0);
         reader.next_event()?;
-        let (mut previous, mut counts_previous) = (GtidSet::new(), false);
-        if let Some(event) = reader.next_event()?
-            && let Event::PreviousGtids(set) = event.decode()?
-        {
-            (previous, counts_previous) = (set, true);
-        }
+        let second = reader.next_event()?;
+        let ends_early = second.is_none();
+        let previous = match second.map(|event| event.decode()).transpose()? {
+            Some(Event::PreviousGtids(set)) => set,
+            _ => GtidSet::new(),
+        };
         let first = match reader.next_event() {
             Ok(Some(event)) if event.header.event_type == EventType::GTID => {
                 match event.decode()? {
@@ -66,7 +66,7 @@ impl Begin {
             },
             None => None,
         };
-        Ok(Begin { is_open, by_rotation, previous, counts_previous, first, rotates_to })
+        Ok(Begin { is_open, by_rotation, previous, ends_early, first, rotates_to })
     }
 
     /// Whether the file is the first one of a log, whatever lies before it.

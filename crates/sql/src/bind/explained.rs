@@ -1,12 +1,10 @@
 //! EXPLAIN of a statement.
 use super::Binder;
 use crate::error::{Result, SqlError};
+use crate::exec::BYTES_PER_STEP;
 use crate::explain::{Format, Meter, explain};
 use crate::parse::ast;
 use crate::plan::Statement;
-
-/// The bytes of a description that count as a step.
-const BYTES_PER_STEP: usize = 32;
 
 impl Meter for Binder<'_> {
     fn pay(&mut self, bytes: usize) -> Result<()> {

@@ -6,6 +6,7 @@
 use super::ExecContext;
 use super::env::Env;
 use super::eval::Scope;
+use super::pace::BYTES_PER_STEP;
 use super::select::{RowTarget, give_to_boxed};
 use crate::error::Result;
 use crate::explain::{Meter, Op, Profile, Role, measured};
@@ -14,9 +15,6 @@ use crate::session_state::Outcome;
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_types::Value;
 use std::time::Duration;
-
-/// The bytes of a description that count as a step (PACE-3).
-const BYTES_PER_STEP: usize = 32;
 
 /// Takes rows and keeps none.
 struct Nowhere;

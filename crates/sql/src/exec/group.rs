@@ -4,7 +4,8 @@ use super::ExecContext;
 use super::aggregate::Accumulator;
 use super::env::Env;
 use super::eval::{Eval, Scope};
-use super::late_groups::{Growth, LateGroups, LateValues, ROOM, add_row};
+use super::late_groups::{Growth, LateGroups, LateValues, add_row};
+use super::late_sorter::ROOM;
 use super::row_buffer::{KeySet, read, write};
 use super::sortkey;
 use crate::error::{Result, SqlError};
@@ -176,7 +177,7 @@ impl<'p> Groups<'p> {
             return;
         }
         if is_single {
-            self.late_values = Some(Box::new(LateValues::new()));
+            self.late_values = Some(Box::new(LateValues::default()));
         } else {
             (self.stage, self.closed_at) = (Stage::Closed, self.counted);
         }
@@ -189,29 +190,29 @@ impl<'p> Groups<'p> {
             self.is_late = vec![false; self.len()];
             self.last_group = None;
         }
-        self.late.iter_mut().try_for_each(|late| late.charge_rows(env))?;
-        self.late_values.iter_mut().try_for_each(|late| late.charge(env))
+        self.late.iter_mut().try_for_each(|late| late.sorter.charge(env))?;
+        self.late_values.iter_mut().try_for_each(|late| late.sorter.charge(env))
     }
     /// Whether [`Self::spill`] has work: then no further row may come first.
     #[inline]
     pub fn has_to_spill(&self, env: &Env<'_>) -> bool {
-        self.late.as_ref().is_some_and(|late| late.is_large(env))
-            || self.late_values.as_ref().is_some_and(|late| late.is_large(env))
+        self.late.as_ref().is_some_and(|late| late.sorter.is_large(env))
+            || self.late_values.as_ref().is_some_and(|late| late.sorter.is_large(env))
     }
     /// Moves late rows to a temporary file.
     pub async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
         if let Some(late) = &mut self.late {
-            late.spill(cx).await?;
+            late.sorter.spill(cx).await?;
         }
         match &mut self.late_values {
-            Some(late) => late.spill(cx).await,
+            Some(late) => late.sorter.spill(cx).await,
             None => Ok(()),
         }
     }
     /// Takes the late values, and leaves memory to the result, when all rows have come.
     pub async fn end(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<()> {
         if let Some(late) = &mut self.late {
-            late.end(cx).await?;
+            late.sorter.end(cx).await?;
         }
         let (Some(values), Some(late)) = (self.late_values.take(), &self.late) else {
             return Ok(());

@@ -13,12 +13,11 @@
 //! group have come.
 use super::aggregate::{Accumulator, distinct_key};
 use super::eval::{Eval, Row, Scope};
+use super::late_sorter::{LateSorter, ROOM, turn};
 use super::row_buffer::{read, read_row, write};
-use super::scan::check_killed;
-use super::{Env, ExecContext, sorting};
+use super::{Env, ExecContext};
 use crate::error::Result;
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, Grouping};
-use redolith_engine::sort::Sorter;
 use redolith_types::{Collation, Value};
 
 /// What the aggregates need of a row, as values, and the aggregates of such values.
@@ -119,9 +118,6 @@ fn input<'v>(
     }
 }
 
-/// The eighths of the statement's memory up to which groups and keys are in memory.
-pub const ROOM: usize = 3;
-
 /// A set of values that grows by less stays in memory, whatever else is there.
 const MUCH: usize = 1 << 10;
 
@@ -160,15 +156,13 @@ pub fn add_row<'v>(
 }
 
 /// The late values of the DISTINCT aggregates of one group (GROUP-3).
+#[derive(Default)]
 pub struct LateValues {
-    sorter: Sorter,
-    charged: usize,
+    pub sorter: LateSorter,
     key: Vec<u8>,
+    row: Vec<u8>,
 }
 impl LateValues {
-    pub fn new() -> LateValues {
-        LateValues { sorter: Sorter::new(None), charged: 0, key: Vec::new() }
-    }
     fn push<'v>(
         &mut self,
         n: usize,
@@ -183,21 +177,12 @@ impl LateValues {
         if !distinct_key(call, at, env, &mut self.key)? || acc.has_seen(&self.key[start..]) {
             return Ok(());
         }
-        let mut row = Vec::new();
-        Inputs::write(std::slice::from_ref(call), at, env, &mut row)?;
-        Ok(self.sorter.push(&self.key, |to| to.extend_from_slice(&row))?)
+        self.row.clear();
+        Inputs::write(std::slice::from_ref(call), at, env, &mut self.row)?;
+        self.sorter.push(&self.key, |to| to.extend_from_slice(&self.row))
     }
-    /// Charges for the values, outside of the charges for a row.
-    pub fn charge(&mut self, env: &mut Env<'_>) -> Result<()> {
-        env.keep(&mut self.charged, self.sorter.memory())
-    }
-    pub fn is_large(&self, env: &Env<'_>) -> bool {
-        is_large(&self.sorter, env)
-    }
-    pub async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        spill(cx, &mut self.sorter, &mut self.charged).await
-    }
-    /// Adds each different value to its accumulator. `keep` charges for what these keep more.
+    /// Adds each different value to its accumulator. `kept` and `counted` are the bytes that the
+    /// accumulators keep, and those that are charged for.
     pub async fn finish(
         mut self,
         inputs: &Inputs,
@@ -207,20 +192,20 @@ impl LateValues {
         at: Scope<'_>,
         cx: &mut ExecContext<'_>,
     ) -> Result<()> {
-        write_rest(cx, &mut self.sorter, &mut self.charged).await?;
-        sorting::sort(cx, &mut self.sorter, &mut self.charged).await?;
+        self.sorter.end(cx).await?;
+        self.sorter.sort(cx).await?;
         self.key.clear();
-        while self.sorter.advance()? {
+        while self.sorter.rows.advance()? {
             turn(cx).await?;
-            if self.sorter.key() == self.key {
+            if self.sorter.rows.key() == self.key {
                 continue;
             }
             self.key.clear();
-            self.key.extend_from_slice(self.sorter.key());
+            self.key.extend_from_slice(self.sorter.rows.key());
             let n = self.key.first_chunk().map_or(0, |n| u32::from_be_bytes(*n)) as usize;
-            self.sorter.expect(n < accumulators.len())?;
+            self.sorter.rows.expect(n < accumulators.len())?;
             let mut values = vec![Value::Null; inputs.starts[n]];
-            values.extend(read_row(self.sorter.row()));
+            values.extend(read_row(self.sorter.rows.row()));
             let at = Scope { sources: &[Row::Values(&values)], ..at };
             let acc = &mut accumulators[n];
             let before = acc.memory();
@@ -230,53 +215,16 @@ impl LateValues {
             let now = counted.saturating_add_signed(more);
             cx.env.keep(counted, now)?;
         }
-        if self.sorter.is_in_file() {
-            // To free a large file takes long.
-            cx.env.be_heavy();
-        }
-        cx.env.keep(&mut self.charged, 0)
+        self.sorter.free(&mut cx.env)
     }
-}
-
-/// A sorter of late rows takes half as much memory as one of a result, which may be there, too.
-pub fn is_large(sorter: &Sorter, env: &Env<'_>) -> bool {
-    sorter.bytes() >= env.spill_at() / 2
-}
-/// Moves late rows to a temporary file.
-pub async fn spill(
-    cx: &mut ExecContext<'_>,
-    sorter: &mut Sorter,
-    charged: &mut usize,
-) -> Result<()> {
-    if is_large(sorter, &cx.env) { sorting::spill(cx, sorter, charged).await } else { Ok(()) }
-}
-/// Moves also the last late rows to the file, if there is one: the memory is for those that read
-/// them.
-pub async fn write_rest(
-    cx: &mut ExecContext<'_>,
-    sorter: &mut Sorter,
-    charged: &mut usize,
-) -> Result<()> {
-    if sorter.is_in_file() && sorter.bytes() > 0 {
-        sorting::spill(cx, sorter, charged).await?;
-    }
-    sorter.shrink();
-    cx.env.keep(charged, sorter.memory())
-}
-/// Ends the work on a row: other tasks get their turn, and KILL is looked at.
-pub async fn turn(cx: &mut ExecContext<'_>) -> Result<()> {
-    cx.env.step()?;
-    check_killed(&cx.env)?;
-    cx.trx.give_way().await;
-    Ok(())
 }
 
 /// Late rows, and the group of them that is under way.
 pub struct LateGroups<'p> {
     plan: &'p Grouping,
     pub inputs: Inputs,
-    sorter: Sorter,
-    charged: usize,
+    pub sorter: LateSorter,
+    row: Vec<u8>,
     is_sorted: bool,
     /// The sorter is on a row of the next group.
     more: bool,
@@ -294,8 +242,8 @@ impl<'p> LateGroups<'p> {
         Some(LateGroups {
             plan,
             inputs: Inputs::of(plan)?,
-            sorter: Sorter::new(None),
-            charged: 0,
+            sorter: LateSorter::default(),
+            row: Vec::new(),
             is_sorted: false,
             more: false,
             key: Vec::new(),
@@ -316,49 +264,30 @@ impl<'p> LateGroups<'p> {
     where
         'p: 'v,
     {
-        let mut row = Vec::new();
-        keys(&mut row);
-        Inputs::write(&self.plan.aggregates, at, env, &mut row)?;
-        Ok(self.sorter.push(key, |to| to.extend_from_slice(&row))?)
-    }
-    /// Charges for the late rows, outside of the charges for a row.
-    pub fn charge_rows(&mut self, env: &mut Env<'_>) -> Result<()> {
-        env.keep(&mut self.charged, self.sorter.memory())
-    }
-    pub fn is_large(&self, env: &Env<'_>) -> bool {
-        is_large(&self.sorter, env)
-    }
-    pub async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        spill(cx, &mut self.sorter, &mut self.charged).await
-    }
-    /// Leaves the memory to others, when all rows have come.
-    pub async fn end(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        write_rest(cx, &mut self.sorter, &mut self.charged).await
+        self.row.clear();
+        keys(&mut self.row);
+        Inputs::write(&self.plan.aggregates, at, env, &mut self.row)?;
+        self.sorter.push(key, |to| to.extend_from_slice(&self.row))
     }
 
     /// Goes to the first row of the next group. Returns its key; None after the last group.
     pub async fn begin(&mut self, cx: &mut ExecContext<'_>) -> Result<Option<&[u8]>> {
         if !self.is_sorted {
-            sorting::sort(cx, &mut self.sorter, &mut self.charged).await?;
-            (self.is_sorted, self.more) = (true, self.sorter.advance()?);
+            self.sorter.sort(cx).await?;
+            (self.is_sorted, self.more) = (true, self.sorter.rows.advance()?);
         }
         if !self.more {
-            if self.sorter.is_in_file() {
-                // To free a large file takes long.
-                cx.env.be_heavy();
-            }
-            self.sorter = Sorter::new(None);
-            cx.env.keep(&mut self.charged, 0)?;
+            self.sorter.free(&mut cx.env)?;
             cx.env.keep(&mut self.counted, 0)?;
             return Ok(None);
         }
         self.key.clear();
-        self.key.extend_from_slice(self.sorter.key());
+        self.key.extend_from_slice(self.sorter.rows.key());
         self.keys.clear();
-        let mut rest = self.sorter.row();
+        let mut rest = self.sorter.rows.row();
         let whole = rest.len();
         (0..self.inputs.keys).for_each(|_| drop(read(&mut rest)));
-        let row = self.sorter.row();
+        let row = self.sorter.rows.row();
         self.keys.extend_from_slice(&row[..whole - rest.len()]);
         self.accumulators.clear();
         self.accumulators.extend(self.plan.aggregates.iter().map(Accumulator::new));
@@ -392,7 +321,7 @@ impl<'p> LateGroups<'p> {
         env: &mut Env<'_>,
     ) -> Result<Growth> {
         let mark = env.held();
-        let values = read_row(self.sorter.row());
+        let values = read_row(self.sorter.rows.row());
         let at = Scope { sources: &[Row::Values(&values)], ..at };
         let growth = add_row(&self.inputs.calls, &mut self.accumulators, late, at, env)?;
         env.release_to(mark);
@@ -403,18 +332,18 @@ impl<'p> LateGroups<'p> {
         self.charge(cx)?;
         let is_distinct = self.plan.aggregates.iter().any(|call| call.distinct);
         let mut late: Option<LateValues> = None;
-        while self.more && self.sorter.key() == self.key {
+        while self.more && self.sorter.rows.key() == self.key {
             turn(cx).await?;
             let growth = self.add(late.as_mut(), at, &mut cx.env)?;
             self.kept = self.kept.saturating_add_signed(growth.by);
             self.charge(cx)?;
             if let Some(late) = &mut late {
-                late.charge(&mut cx.env)?;
-                late.spill(cx).await?;
+                late.sorter.charge(&mut cx.env)?;
+                late.sorter.spill(cx).await?;
             } else if is_distinct && growth.next >= MUCH && cx.env.is_beyond(ROOM, growth.next) {
-                late = Some(LateValues::new());
+                late = Some(LateValues::default());
             }
-            self.more = self.sorter.advance()?;
+            self.more = self.sorter.rows.advance()?;
         }
         if let Some(late) = late {
             let LateGroups { inputs, accumulators, kept, counted, .. } = self;

@@ -1,11 +1,12 @@
 //! Joins the sources of FROM with nested loops (SEL-1, SEL-5).
+mod profiled;
+
 use super::ExecContext;
 use super::correlated::{self, answered};
 use super::eval::{Eval, Row, Scope};
 use super::hash_rows::{self, HashRows};
 use super::json_table::JsonRows;
 use super::lateral::Lateral;
-use super::profiled_loops::ProfiledLoops;
 use super::rows::{Derived, Kept, kept_rows};
 use super::scan::{Scan, check_killed, read_mode};
 use super::select::give_to_boxed;
@@ -14,6 +15,7 @@ use super::{Env, recursion, wanted_tables, window};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{self, Virtual};
 use crate::plan::{Expr, HashLookup, Nest, SelectPlan, Source, SourceKind, TableAccess};
+use profiled::ProfiledLoops;
 use redolith_engine::row::cursor::Read;
 use redolith_engine::row::update::RowAt;
 use redolith_types::{Column, SqlType};
@@ -402,74 +404,6 @@ impl<'p> Loops<'p> {
             }
         }
     }
-    /// [`Self::next`] for EXPLAIN ANALYZE.
-    async fn next_profiled(&mut self, cx: &mut ExecContext<'_>, at: Scope<'_>) -> Result<bool> {
-        let Some(profiled) = &mut self.profiled else { return Ok(false) };
-        let around = profiled.enter(&mut cx.env);
-        if std::mem::take(&mut profiled.is_new) {
-            self.start(0, at, cx)?;
-        }
-        loop {
-            let depth = self.depth;
-            let step = match self.levels[depth].nulls {
-                Some(nest) => Some(Step::Exhausted(self.nests[nest as usize].first as usize)),
-                None => {
-                    cx.env.step()?;
-                    check_killed(&cx.env)?;
-                    self.read_profiled(at, cx).await?;
-                    answered!(cx, at, self.judge(at, cx))
-                }
-            };
-            if let (Some(profiled), Some(Step::Found(_)), Level { source, nulls: None, .. }) =
-                (&self.profiled, &step, &self.levels[depth])
-                && source.nest.is_none()
-            {
-                profiled.has_row(depth, &mut cx.env);
-            }
-            if let Some(step) = step
-                && let Some(found) = self.move_on(step, at, cx)?
-            {
-                cx.env.goes_on(around);
-                return Ok(found);
-            }
-        }
-    }
-    /// Reads the next row of the present source, whether that needs a future or not.
-    async fn read_profiled(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
-        let (depth, read) = (self.depth, cx.trx.rows.read);
-        if let Some(profiled) = &self.profiled {
-            let is_made = matches!(&self.levels[depth].hash, Hash::Yes(hash) if hash.is_made());
-            profiled.works(depth, is_made, &mut cx.env);
-        }
-        if self.levels[depth].has_to_be_made() {
-            if let (Some(profiled), Hash::Yes(_)) = (&self.profiled, &self.levels[depth].hash) {
-                profiled.builds(depth, &mut cx.env);
-            }
-            Box::pin(self.make(depth, at, cx)).await?;
-            let level = &self.levels[depth];
-            if let (Some(profiled), Hash::Yes(hash)) = (&self.profiled, &level.hash) {
-                let rows = match &level.rows {
-                    Rows::Scan(_) => cx.trx.rows.read - read,
-                    _ => hash.rows(),
-                };
-                profiled.has_built(depth, rows, hash.rows(), &mut cx.env);
-            }
-        }
-        self.more = match self.levels[depth].advance_at_hand(cx)? {
-            Some(more) => more,
-            None => self.advance(at, cx).await?.unwrap_or(false),
-        };
-        let level = &self.levels[depth];
-        let rows = match (&level.rows, &level.hash) {
-            (_, Hash::Yes(_)) => 0,
-            (Rows::Scan(_), _) => cx.trx.rows.read - read,
-            _ => u64::from(self.more),
-        };
-        if let Some(profiled) = &self.profiled {
-            profiled.has_read(depth, rows, &mut cx.env);
-        }
-        Ok(())
-    }
     /// Goes on as far as no future is needed. Returns None where a future is needed, and otherwise
     /// whether there is a combination of rows.
     fn go_on_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<Option<bool>> {
@@ -677,35 +611,6 @@ impl<'p> Loops<'p> {
             self.count_judged(profiled, first, nest, depth, &mut cx.env);
         }
         Ok(passes)
-    }
-    /// Counts a combination of rows that was judged. It has passed the conditions behind the outer
-    /// joins from `first` to the one before `end`. A judgement that waits for a subquery is made
-    /// once more, so nothing is counted before it has ended.
-    #[cold]
-    fn count_judged(
-        &self,
-        profiled: &ProfiledLoops,
-        first: Option<u16>,
-        end: Option<u16>,
-        depth: usize,
-        env: &mut Env<'_>,
-    ) {
-        if self.levels[depth].nulls.is_none() {
-            profiled.has_row(depth, env);
-        }
-        let mut nest = first;
-        while let Some(n) = nest {
-            let Nest { last, parent, .. } = &self.nests[n as usize];
-            if *last as usize != depth {
-                break;
-            }
-            profiled.nest_has_row(n, env);
-            if nest == end {
-                break;
-            }
-            profiled.nest_passes(n, env);
-            nest = *parent;
-        }
     }
     /// True if the combination of rows up to this source passes the conditions that decide about
     /// the source's row.

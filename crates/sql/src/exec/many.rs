@@ -239,16 +239,17 @@ async fn note(
         );
         let mut kept = changes.clone();
         keep_changed(&mut kept, sources[source]);
-        let values = changes.iter().map(|(_, value)| value.borrow());
-        let values = values.filter(|_| !kept.is_empty());
-        let values: Vec<Value<'_>> = std::iter::once(Value::bytes(row.key)).chain(values).collect();
-        let changed = if kept.is_empty() { &[] } else { &values[..] };
-        keep_row(rows, row.key, changed)?;
+        let mut values: Vec<Value<'_>> = Vec::new();
+        if !kept.is_empty() {
+            values.push(Value::bytes(row.key));
+            values.extend(changes.iter().map(|(_, value)| value.borrow()));
+        }
+        keep_row(rows, row.key, &values)?;
     }
     cx.env.release_to(mark);
     if let Some(late) = &mut rows.late {
-        late.charge(&mut cx.env)?;
-        late.spill(cx).await?;
+        late.sorter.charge(&mut cx.env)?;
+        late.sorter.spill(cx).await?;
     } else if let Seen::All(keys) = &rows.seen {
         rows.late = LateRows::begin(keys, &cx.env);
     }
@@ -262,7 +263,7 @@ async fn note(
 /// Keeps what becomes of a row; nothing if its values do not change.
 fn keep_row(rows: &mut Rows, key: &[u8], values: &[Value<'_>]) -> Result<()> {
     match &mut rows.late {
-        Some(late) => late.push(key, |row| {
+        Some(late) => late.sorter.push(key, |row| {
             row.push(u8::from(!values.is_empty()));
             values.iter().for_each(|value| write(value, row));
         })?,

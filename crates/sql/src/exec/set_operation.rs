@@ -11,14 +11,13 @@
 //! to a temporary file; the operations are calculated key by key as the rows are read. The rows of
 //! one operand are kept beside them, and may go to a file.
 use super::eval::Scope;
-use super::late_groups::{ROOM, spill, turn, write_rest};
+use super::late_sorter::{LateSorter, ROOM, turn};
 use super::row_buffer::{KeySet, read_row, retain_parts, write};
 use super::rows::kept_rows;
 use super::scan::check_killed;
-use super::{Env, ExecContext, sorting, sortkey};
+use super::{Env, ExecContext, sortkey};
 use crate::error::{Result, SqlError};
 use crate::plan::{SelectPlan, SetKind, SetOperator};
-use redolith_engine::sort::Sorter;
 use redolith_types::Value;
 
 /// Different rows with their counts, and the place of a reader.
@@ -43,8 +42,7 @@ pub struct Counted {
 
 /// What came of all keys, in the order of the keys.
 struct InFile {
-    sorter: Sorter,
-    charged: usize,
+    sorter: LateSorter,
     operators: Vec<SetOperator>,
     /// The sorter is on a row of the next key.
     more: bool,
@@ -102,46 +100,42 @@ impl InFile {
         key: &[u8],
         row: impl FnOnce(&mut Vec<u8>),
     ) -> Result<()> {
-        Ok(self.sorter.push(key, |to| {
+        self.sorter.push(key, |to| {
             let (count, met) = counts.unwrap_or_default();
             to.extend_from_slice(&(operand as u32).to_le_bytes());
             to.push(u8::from(counts.is_some()));
             to.extend_from_slice(&count.to_le_bytes());
             to.extend_from_slice(&met.to_le_bytes());
             row(to);
-        })?)
-    }
-    fn charge(&mut self, env: &mut Env<'_>) -> Result<()> {
-        env.keep(&mut self.charged, self.sorter.memory())
+        })
     }
     async fn spill(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        self.charge(&mut cx.env)?;
-        spill(cx, &mut self.sorter, &mut self.charged).await
+        self.sorter.charge(&mut cx.env)?;
+        self.sorter.spill(cx).await
     }
     async fn sort(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        write_rest(cx, &mut self.sorter, &mut self.charged).await?;
-        sorting::sort(cx, &mut self.sorter, &mut self.charged).await?;
-        self.more = self.sorter.advance()?;
+        self.sorter.end(cx).await?;
+        self.sorter.sort(cx).await?;
+        self.more = self.sorter.rows.advance()?;
         Ok(())
     }
     /// What is left of the next key; None after the last.
     fn next(&mut self, env: &mut Env<'_>) -> Result<Option<OneKey>> {
         if !self.more {
-            self.sorter = Sorter::new(None);
-            env.keep(&mut self.charged, 0)?;
+            self.sorter.free(env)?;
             return Ok(None);
         }
-        let (mut of, key) = (OneKey::default(), self.sorter.key().to_vec());
+        let (mut of, key) = (OneKey::default(), self.sorter.rows.key().to_vec());
         // The operand that is under way.
         let mut at = 0;
-        while self.more && self.sorter.key() == key {
+        while self.more && self.sorter.rows.key() == key {
             env.step()?;
             check_killed(env)?;
-            let record = self.sorter.row();
+            let record = self.sorter.rows.row();
             let head = record.first_chunk::<ROW_HEAD>().ok_or_else(short)?;
             let row = &record[ROW_HEAD..];
             let operand = head.first_chunk().map_or(0, |n| u32::from_le_bytes(*n)) as usize;
-            self.sorter.expect(operand < self.operators.len())?;
+            self.sorter.rows.expect(operand < self.operators.len())?;
             let number = |n: usize| head[n..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
             if head[4] != 0 {
                 at = operand;
@@ -159,7 +153,7 @@ impl InFile {
                     of.take(operator, row);
                 }
             }
-            self.more = self.sorter.advance()?;
+            self.more = self.sorter.rows.advance()?;
         }
         while at + 1 < self.operators.len() {
             of.end(self.operators[at]);
@@ -235,7 +229,7 @@ impl Counted {
     ) -> Result<()> {
         let operators = parts.iter().map(|(operator, _)| *operator).collect();
         let mut in_file =
-            Box::new(InFile { sorter: Sorter::new(None), charged: 0, operators, more: false });
+            Box::new(InFile { sorter: LateSorter::default(), operators, more: false });
         for n in 0..self.ends.len() {
             turn(cx).await?;
             let counts = (self.counts[n], self.met.get(n).copied().unwrap_or(0));

@@ -338,7 +338,6 @@ impl Describer<'_, '_> {
         let (mut alias, mut how) = (&*source.alias, None);
         let (reads, scan) = match &source.kind {
             SourceKind::Table(access) => {
-                alias = &access.alias;
                 let how = how.insert(How::of(access, place, false));
                 (Reads::Table(access), estimate::of_access(access, how))
             }
@@ -439,4 +438,20 @@ fn has_others(plan: &SelectPlan) -> bool {
     let mut has_subqueries = false;
     plan.each_expr(&mut |e| has_subqueries = has_subqueries || e.has_subquery());
     plan.sources.iter().any(is_derived) || has_subqueries
+}
+
+/// Takes the subqueries of these expressions out of those that stand nowhere yet.
+pub(super) fn subqueries_in<'a, 'p, 'e>(
+    exprs: impl Iterator<Item = &'e Expr>,
+    pending: &mut Vec<&'a Nested<'p>>,
+) -> Vec<&'a Nested<'p>> {
+    if pending.is_empty() {
+        return Vec::new();
+    }
+    let mut slots = Vec::new();
+    exprs.for_each(|e| e.each_subquery(&mut |query| slots.push(query.body.slot)));
+    let (own, others) =
+        pending.drain(..).partition(|nested| slots.contains(&nested.query.body.slot));
+    *pending = others;
+    own
 }

@@ -5,7 +5,7 @@
 use super::Meter;
 use super::place::{ColumnName, Meaning, Place, Rows, Within};
 use crate::error::Result;
-use crate::exec::show::quoted_text;
+use crate::exec::show::{quoted_name, quoted_text};
 use crate::parse::reserved::is_reserved;
 use crate::plan::{
     Aggregate, AggregateCall, Edge, Expr, ExprKind, ExprType, Frame, Function, Kind, SortKey,
@@ -556,9 +556,7 @@ pub(super) fn push_name(names: Names, name: &str, out: &mut String) {
     if names == Names::Short && !needs_quotes {
         return out.push_str(name);
     }
-    out.push('`');
-    out.push_str(&one_line(&name.replace('`', "``")));
-    out.push('`');
+    out.push_str(&one_line(&quoted_name(name)));
 }
 
 /// The type of a CAST.

@@ -1,6 +1,6 @@
 //! FORMAT=JSON: MySQL's document of version 1.
 use super::Meter;
-use super::block::{Block, Body, Change, Explained, Nested, Reads, Table, What};
+use super::block::{Block, Body, Change, Explained, Nested, Reads, Table, What, subqueries_in};
 use super::estimate;
 use super::expr::{Names, Writer, window_name};
 use super::place::{Outside, Place, Rows};
@@ -14,7 +14,7 @@ mod document;
 /// The approximate bytes of a block and of a table.
 const PART_BYTES: usize = 1024;
 
-pub(super) fn text(explained: &Explained<'_>, meter: &mut dyn Meter) -> Result<String> {
+pub(super) fn text(explained: &Explained<'_>, meter: &mut dyn Meter) -> Result<Vec<u8>> {
     let mut d = Describer { ids: &explained.ids, meter };
     let block = match &explained.what {
         What::Select(block) => d.query_block(block, &Place::alone(Rows::Select(block.plan)))?,
@@ -407,22 +407,6 @@ impl Describer<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// Takes the subqueries of these expressions out of those that stand nowhere yet.
-fn subqueries_in<'a, 'p, 'e>(
-    exprs: impl Iterator<Item = &'e Expr>,
-    pending: &mut Vec<&'a Nested<'p>>,
-) -> Vec<&'a Nested<'p>> {
-    if pending.is_empty() {
-        return Vec::new();
-    }
-    let mut slots = Vec::new();
-    exprs.for_each(|e| e.each_subquery(&mut |query| slots.push(query.body.slot)));
-    let (own, others) =
-        pending.drain(..).partition(|nested| slots.contains(&nested.query.body.slot));
-    *pending = others;
-    own
 }
 
 fn key_parts(access: &TableAccess, parts: usize) -> impl Iterator<Item = &str> {

@@ -69,7 +69,10 @@ pub(crate) fn explain(
     match format {
         Format::Traditional => traditional::rows(&explained, meter),
         Format::Json => Ok(one_text(json::text(&explained, meter)?)),
-        Format::Tree => Ok(one_text(tree::text(&operators::of(&explained, None, meter)?, meter)?)),
+        Format::Tree => {
+            let operators = operators::of(&explained, None, meter)?;
+            Ok(one_text(tree::text(&operators, meter)?.into_bytes()))
+        }
     }
 }
 
@@ -83,8 +86,8 @@ pub(crate) fn measured(
     tree::text(&operators::of(&explained, Some(profile), meter)?, meter)
 }
 
-fn one_text(text: String) -> (Vec<ColumnMeta>, Vec<Row>) {
-    (vec![text_column()], vec![vec![Value::owned(text.into_bytes())]])
+fn one_text(text: Vec<u8>) -> (Vec<ColumnMeta>, Vec<Row>) {
+    (vec![text_column()], vec![vec![Value::owned(text)]])
 }
 
 /// The only column of FORMAT=TREE and FORMAT=JSON.

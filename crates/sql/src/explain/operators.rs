@@ -1,6 +1,6 @@
 //! The operators of FORMAT=TREE: those that run, in MySQL's words, the outermost first.
 use super::Meter;
-use super::block::{Block, Body, Change, Explained, Nested, What};
+use super::block::{Block, Body, Change, Explained, Nested, What, subqueries_in};
 use super::estimate::Estimate;
 use super::expr::{Names, Writer};
 use super::place::{Outside, Place, Rows};
@@ -210,12 +210,8 @@ impl Builder<'_, '_> {
         pending: &mut Pending<'_, '_>,
     ) -> Result<Operator> {
         let conditions: Vec<&Expr> = conditions.into_iter().collect();
-        let mut slots = Vec::new();
-        conditions.iter().for_each(|e| e.each_subquery(&mut |query| slots.push(query.body.slot)));
         let text = self.text("Filter: ", |w| w.all(conditions.iter().copied(), place))?;
-        let (own, others) =
-            pending.drain(..).partition(|nested| slots.contains(&nested.query.body.slot));
-        *pending = others;
+        let own = subqueries_in(conditions.iter().copied(), pending);
         let share = super::estimate::share(conditions.iter().copied());
         let estimate = below.estimate.map(|estimate| estimate.filtered(share));
         let subqueries = self.subqueries(own, false, place)?;

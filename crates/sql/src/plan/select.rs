@@ -109,8 +109,7 @@ pub struct IntoFile {
 #[derive(Clone, Debug)]
 pub struct Source {
     pub kind: SourceKind,
-    /// The name by which the statement knows a source that is no table, for EXPLAIN; empty if it
-    /// has none.
+    /// The name by which the statement knows the source, for EXPLAIN; empty if it has none.
     pub alias: Arc<str>,
     /// The innermost nest that the source is in (SEL-5).
     pub nest: Option<u16>,

@@ -28,12 +28,16 @@ impl Bounds {
     }
 }
 
+/// Whether a page is an undo page that may be built later. Headers and bitmap pages are not: they
+/// tell which pages are in use.
+fn can_be_left(id: PageId) -> bool {
+    SpaceId::UNDO.contains(&id.space) && id.no != 0 && !bitmap::is_bitmap(id.no)
+}
+
 impl Judge<'_> {
-    /// Whether an undo page that the redo log changes is left for later. Headers and bitmap pages
-    /// are not: they tell which pages are in use.
+    /// Whether an undo page that the redo log changes is left for later.
     pub(super) fn is_left(&mut self, id: PageId) -> bool {
-        let may_be = SpaceId::UNDO.contains(&id.space) && id.no != 0 && !bitmap::is_bitmap(id.no);
-        if !may_be || self.system.contains_key(&id) || self.gone.contains(&id.space) {
+        if !can_be_left(id) || self.system.contains_key(&id) || self.gone.contains(&id.space) {
             return false;
         }
         if self.built_undo < self.bounds.undo_pages {
@@ -76,7 +80,7 @@ impl Judge<'_> {
         Ok(image)
     }
     /// Leaves the pages that the first reading has built, too, if it has left any: they would be in
-    /// memory beside each group. They cost one more reading at most.
+    /// memory beside each group. They cost one more reading at most, for each pass of the scan.
     fn leave_all(&mut self) {
         if self.left.is_empty() {
             return;
@@ -90,10 +94,7 @@ impl Judge<'_> {
     /// The undo pages in memory that can be built again. Torn ones redo takes as they are here
     /// (TORN-2).
     fn built_pages(&self) -> impl Iterator<Item = PageId> {
-        let pages = self.system.iter().filter(|(id, page)| {
-            let is_undo = SpaceId::UNDO.contains(&id.space);
-            is_undo && id.no != 0 && !bitmap::is_bitmap(id.no) && page.is_ok()
-        });
+        let pages = self.system.iter().filter(|(id, page)| can_be_left(**id) && page.is_ok());
         pages.map(|(id, _)| *id).filter(|id| !self.torn.has(*id))
     }
     /// Builds a group of pages that were left, by another reading of the redo log.

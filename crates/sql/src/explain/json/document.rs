@@ -1,6 +1,7 @@
 //! A JSON document, printed with a line for each member as MySQL does.
 use super::super::Meter;
 use crate::error::Result;
+use redolith_types::json::quote;
 
 /// Deeper levels are not written further to the right: the text of a deep document would grow by
 /// the square of its depth.
@@ -19,7 +20,7 @@ impl Json {
     }
 }
 
-/// The members of an object, in their order. A key is there once (EXPLAIN-1).
+/// The members of an object, in their order. Lists with one key are one list (EXPLAIN-1).
 #[derive(Default)]
 pub(super) struct Members(Vec<(&'static str, Json)>);
 impl Members {
@@ -44,14 +45,14 @@ impl Members {
     }
 }
 
-pub(super) fn text(json: &Json, meter: &mut dyn Meter) -> Result<String> {
-    let mut printer = Printer { out: String::new(), paid: 0, meter };
+pub(super) fn text(json: &Json, meter: &mut dyn Meter) -> Result<Vec<u8>> {
+    let mut printer = Printer { out: Vec::new(), paid: 0, meter };
     printer.value(json, 0)?;
     Ok(printer.out)
 }
 
 struct Printer<'m, 'd> {
-    out: String,
+    out: Vec<u8>,
     paid: usize,
     meter: &'m mut (dyn Meter + 'd),
 }
@@ -60,49 +61,34 @@ impl Printer<'_, '_> {
         self.meter.pay(self.out.len() - self.paid)?;
         self.paid = self.out.len();
         match json {
-            Json::Text(text) => self.string(text),
-            Json::Number(n) => self.out.push_str(&n.to_string()),
-            Json::Bool(b) => self.out.push_str(if *b { "true" } else { "false" }),
+            Json::Text(text) => quote(text, &mut self.out),
+            Json::Number(n) => self.out.extend_from_slice(n.to_string().as_bytes()),
+            Json::Bool(b) => self.out.extend_from_slice(if *b { b"true" } else { b"false" }),
             Json::List(list) => {
-                self.out.push('[');
+                self.out.push(b'[');
                 for (n, value) in list.iter().enumerate() {
                     self.line(n > 0, depth + 1);
                     self.value(value, depth + 1)?;
                 }
                 self.line(false, depth);
-                self.out.push(']');
+                self.out.push(b']');
             }
             Json::Object(Members(members)) => {
-                self.out.push('{');
+                self.out.push(b'{');
                 for (n, (key, value)) in members.iter().enumerate() {
                     self.line(n > 0, depth + 1);
-                    self.string(key);
-                    self.out.push_str(": ");
+                    quote(key, &mut self.out);
+                    self.out.extend_from_slice(b": ");
                     self.value(value, depth + 1)?;
                 }
                 self.line(false, depth);
-                self.out.push('}');
+                self.out.push(b'}');
             }
         }
         Ok(())
     }
     fn line(&mut self, comma: bool, depth: usize) {
-        self.out.push_str(if comma { ",\n" } else { "\n" });
-        self.out.extend(std::iter::repeat_n("  ", depth.min(MOST_INDENTED)));
-    }
-    fn string(&mut self, text: &str) {
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                c if c < ' ' => self.out.push_str(&format!("\\u{:04x}", u32::from(c))),
-                c => self.out.push(c),
-            }
-        }
-        self.out.push('"');
+        self.out.extend_from_slice(if comma { b",\n" } else { b"\n" });
+        self.out.extend(std::iter::repeat_n(b' ', 2 * depth.min(MOST_INDENTED)));
     }
 }
