@@ -17,6 +17,8 @@
              serves other tables
   TORN-1     pages torn at a kill -9 are repaired from their doublewrite copies
   START-1    a directory that cannot be used is an error that names the directory and the reason
+  START-2    a start takes back a transaction whose rollback needs more redo than the log has room
+             for, with and without a binary log
 """
 
 import argparse
@@ -38,6 +40,7 @@ from rig.small_disk import SmallDisk  # noqa: E402
 
 PAGE = 16384
 FULL = {1114, 1026}
+BINLOG = dict(log_bin='binlog', server_id=1)
 SETTINGS = dict(
     innodb_buffer_pool_size='64M', innodb_redo_log_capacity='64M', innodb_lock_wait_timeout=3
 )
@@ -615,7 +618,37 @@ def start(dir, a, report):
         report.ok('start: a log buffer larger than the log', '')
 
 
-TESTS = dict(full=full, alter=alter, corrupt=corrupt, torn=torn, start=start)
+def rollback(dir, a, report):
+    for title, more in (('without a binary log', {}), ('with a binary log', BINLOG)):
+        settings = SETTINGS | dict(innodb_redo_log_capacity='8M') | more
+        with servers.make(a, os.path.join(dir, 'rollback'), **settings) as server:
+            c = server.connect()
+            c.query('CREATE DATABASE f; USE f')
+            c.query(
+                'CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, c VARCHAR(250), KEY (k, c))'
+            )
+            c.query("INSERT INTO t VALUES (0, 0, 'acknowledged')")
+            c.query('BEGIN')
+            digits = '(SELECT 0 d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3)'
+            tables = ', '.join(f'{digits} t{n}' for n in range(8))
+            number = ' + '.join(f't{n}.d * {4**n}' for n in range(8))
+            c.query(
+                f"INSERT INTO t SELECT 1 + {number}, t0.d * 7 + t5.d, REPEAT('x', 200)"
+                f' FROM {tables}'
+            )
+            server.kill()
+            server.start()
+            c = server.connect()
+            c.query('USE f')
+            claim(c.rows('SELECT id, c FROM t') == [('0', 'acknowledged')], 'all is taken back')
+            claim(c.rows('CHECK TABLE t')[0][3] == 'OK', 'the table is whole')
+            c.query("INSERT INTO t VALUES (1, 1, 'again')")
+            stopped(server)
+            report.ok(f'start: a large rollback in a small redo log, {title}', '')
+            server.remove()
+
+
+TESTS = dict(full=full, alter=alter, corrupt=corrupt, torn=torn, start=start, rollback=rollback)
 
 
 def main():

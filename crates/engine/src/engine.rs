@@ -140,6 +140,8 @@ pub struct Engine {
     pub dict: Dictionary,
     pub(crate) dict_table: Arc<crate::dict::table::Table>,
     pub(crate) closing: AtomicBool,
+    /// The dictionary has all tables: the start has come so far.
+    pub(crate) is_resolved: AtomicBool,
     /// The ids of the tables that a start has found with trees that belong to no index, see
     /// [`crate::dict::record::TableRecord`].
     pub(crate) unfinished: Mutex<Vec<u64>>,

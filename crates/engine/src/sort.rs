@@ -4,13 +4,9 @@
 //! sorted part, and the memory takes the next rows. At the end the parts and the rows in memory are
 //! merged. Rows with equal keys stay in the order in which they came.
 //!
-//! - SORT-1: the rows that a file gives back are those that it got: after the last row,
-//!   [`Sorter::advance`] compares a sum over all records, and fails if a disk has changed or lost
-//!   one.
 //! - SORT-2: parts are merged only with as many of their own level, which become one part of the
 //!   next level. So a row is written as often as there are levels, a logarithm of the number of
 //!   parts. The parts of a level came after those of the levels above it.
-use crate::lock::hash_bytes;
 use crate::runtime::{Runtime, give_way};
 use crate::temporary::{
     Records, TemporaryFile, TemporarySpace, begin_record, end_record, take_record,
@@ -57,8 +53,6 @@ struct Level {
     /// None before the first part.
     file: Option<TemporaryFile>,
     written: Vec<Part>,
-    /// The sum of the hashes of the records that were written and not yet read (SORT-1).
-    sum: u64,
 }
 /// Reads a part.
 struct Reader {
@@ -327,10 +321,6 @@ impl Sorter {
             }
             spilled.follow(top.part, &mut 0, &none)?;
         }
-        // The rows behind the limit are not read.
-        if spilled.heap.is_empty() {
-            spilled.check_sums(level..level + 1)?;
-        }
         part.end(&mut to)?;
         spilled.levels[level + 1] = to;
         (spilled.parts, spilled.heap) = Default::default();
@@ -348,17 +338,12 @@ impl Sorter {
             return Ok(*next <= rows.len());
         };
         let memory = Memory { bytes, rows };
-        let all = 0..spilled.levels.len();
         if spilled.parts.is_empty() {
-            spilled.begin_merge(all.clone(), &memory)?;
+            spilled.begin_merge(0..spilled.levels.len(), &memory)?;
         } else if let Some(top) = spilled.heap.first().copied() {
             spilled.follow(top.part, next, &memory)?;
         }
-        let more = !spilled.heap.is_empty();
-        if !more {
-            spilled.check_sums(all)?;
-        }
-        Ok(more)
+        Ok(!spilled.heap.is_empty())
     }
     /// Whether the next [`Sorter::advance`] reads from the file.
     pub(crate) fn reads_next(&self) -> bool {
@@ -366,13 +351,6 @@ impl Sorter {
         match spilled.heap.first() {
             Some(top) => spilled.parts.get(top.part).is_some_and(|p| p.records.reads_next()),
             None => spilled.parts.is_empty(),
-        }
-    }
-    /// Checks what the caller knows of all rows; if it does not hold, the file is damaged.
-    pub fn expect(&self, holds: bool) -> Result<()> {
-        match &self.spilled {
-            Some(spilled) if !holds => Err(spilled.is_damaged()),
-            _ => Ok(()),
         }
     }
     /// The key and the bytes of the row that [`Self::advance`] has gone to.
@@ -410,8 +388,6 @@ impl<'m> Memory<'m> {
 struct PartWriter {
     out: Vec<u8>,
     longest: usize,
-    /// The sum of the records' hashes.
-    sum: u64,
 }
 impl PartWriter {
     /// Adds a row. Returns true if this has written to the file.
@@ -421,7 +397,6 @@ impl PartWriter {
         self.out.extend_from_slice(key);
         self.out.extend_from_slice(row);
         self.longest = self.longest.max(self.out.len() - start);
-        self.sum = self.sum.wrapping_add(hash_bytes(&self.out[start..]));
         if !end_record(&mut self.out, start) {
             return Err(Error::SortedRowTooLong);
         }
@@ -436,7 +411,6 @@ impl PartWriter {
     fn end(self, to: &mut Level) -> Result<()> {
         let file = to.file.as_mut().expect("the part is written to it");
         file.append(&self.out)?;
-        to.sum = to.sum.wrapping_add(self.sum);
         to.written.push(Part { end: file.size(), longest: self.longest });
         Ok(())
     }
@@ -461,25 +435,11 @@ impl Spilled {
     fn written(&self) -> impl Iterator<Item = &Part> {
         self.levels.iter().flat_map(|level| &level.written)
     }
-    /// Checks that all records of these levels were read as they were written (SORT-1).
-    fn check_sums(&self, levels: Range<usize>) -> Result<()> {
-        match self.levels[levels].iter().find(|level| level.sum != 0) {
-            Some(level) => {
-                Err(level.file.as_ref().map_or(Error::SortedRowTooLong, |f| f.is_damaged()))
-            }
-            None => Ok(()),
-        }
-    }
-    fn is_damaged(&self) -> Error {
-        let mut files = self.levels.iter().filter_map(|level| level.file.as_ref());
-        files.next().expect("a part is in a file").is_damaged()
-    }
     /// The row that is next in a part.
     fn row<'s>(&'s self, part: usize, next: usize, memory: &Memory<'s>) -> (&'s [u8], &'s [u8]) {
         let Some(part) = self.parts.get(part) else { return memory.row(next) };
         let mut row = part.records.current().expect("a part in the heap has a row");
-        // The key is a record, too. What is no record is found out in the end (SORT-1).
-        let key = take_record(&mut row).unwrap_or_default();
+        let key = take_record(&mut row).expect("the key is a record, too");
         (key, row)
     }
     /// The bytes of each part that are read at a time.
@@ -519,12 +479,7 @@ impl Spilled {
     /// Reads the next row of a part. Returns false after its last row.
     fn read_next(&mut self, part: usize) -> Result<bool> {
         let Reader { level, records } = &mut self.parts[part];
-        let Level { file, sum, .. } = &mut self.levels[*level];
-        let more = records.advance(file.as_ref().expect("a part is in a file"))?;
-        if let Some(record) = records.current().filter(|_| more) {
-            *sum = sum.wrapping_sub(hash_bytes(record));
-        }
-        Ok(more)
+        records.advance(self.levels[*level].file.as_ref().expect("a part is in a file"))
     }
     /// Goes on to the next row of the part on top of the heap.
     fn follow(&mut self, part: usize, next: &mut usize, memory: &Memory<'_>) -> Result<()> {

@@ -181,7 +181,12 @@ impl Engine {
             unfinished: Default::default(),
             freeing: Default::default(),
             prepared: Default::default(),
+            is_resolved: AtomicBool::new(false),
         });
+        if !forced.is_on() {
+            // Without stamps no checkpoint gives room for what is rolled back (REGISTER-3).
+            engine.spawn("stamps", stamping::keep_stamps);
+        }
         if let Err(e) = engine.resolve(judged, &mut report).await {
             // The directory stays as after a crash, and nobody is left who writes.
             engine.end_tasks().await;
@@ -191,6 +196,7 @@ impl Engine {
             engine.dir_locks.lock().clear();
             return Err(e);
         }
+        engine.is_resolved.store(true, Release);
         if !forced.is_on() {
             engine.spawn("purge", purge::run);
             for helper in 1..engine.config.purge_threads {
@@ -198,7 +204,6 @@ impl Engine {
             }
             engine.spawn("undo", truncate::run);
             engine.spawn("counters", keep_counters);
-            engine.spawn("stamps", stamping::keep_stamps);
         }
         report.time_ms = (engine.disk.now() - begun).as_millis() as u64;
         Ok((engine, report))
@@ -261,6 +266,11 @@ impl Engine {
                 .resolve_forced(judged.definitions, first.into_iter().chain(then), report)
                 .await;
         }
+        if !first.is_empty() {
+            // A checkpoint may pass the notes of the files meanwhile (TABLEFILE-1).
+            let noted: Vec<SpaceId> = judged.files.iter().copied().collect();
+            self.note_again(&noted).await;
+        }
         for mut trx in first {
             // These rollbacks come before the dictionary is read.
             trx.take_back_all().await?;
@@ -282,7 +292,8 @@ impl Engine {
         for mut trx in then {
             trx.rollback().await?;
         }
-        self.free_unfinished().await
+        self.free_unfinished().await;
+        Ok(())
     }
     /// As `resolve`, for a damaged directory: the dictionary consists of its readable part, and
     /// unfinished transactions may stay unfinished.
@@ -364,7 +375,7 @@ impl Engine {
                      file as it is"
                 );
             } else if explained.contains(&space) {
-                match self.discard_space(space).await {
+                match self.discard_new(space).await {
                     Ok(()) => report.removed_files.push(format!("tables/{name}")),
                     Err(e) => report.notes.push(e.to_string()),
                 }
@@ -491,7 +502,12 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
             Err(crate::WouldBlock::Page(id)) => store.pool.load(id).await?,
             Err(crate::WouldBlock::Frame) => store.pool.wait_frame().await,
             Err(crate::WouldBlock::LogReserve(bytes)) => {
-                store.log.wait_space_reserved(bytes).await?
+                // A crash has left a full log, and nobody stamps files yet: the checkpoint goes
+                // without stamps (REGISTER-3) until there is room for the first change.
+                store.spaces.without_register.store(true, Release);
+                let room = store.log.wait_space_reserved(bytes).await;
+                store.spaces.without_register.store(false, Release);
+                room?;
             }
             Err(other) => unreachable!("the counters' page would block on {other:?}"),
         }

@@ -5,6 +5,9 @@
 //! **TEMP-2** All files together have at most `redolith_temporary_space` bytes: an append beyond
 //! that fails with error 1114 and adds nothing. Without a bound, one statement could fill the disk
 //! that the data and the redo log are on.
+//! **TEMP-3** A read gives the bytes that were appended, or an error: a block of the file ends with
+//! a sum over the file's number, the block's number and the block's data, and is written once. What
+//! is not a whole block yet waits in memory.
 use crate::{Error, Result};
 use redolith_disk::{Disk, File, OpenHow};
 use std::io;
@@ -54,7 +57,7 @@ impl TemporarySpace {
     pub fn is_on(&self) -> bool {
         self.limit.load(Relaxed) > 0
     }
-    /// The bytes of all files.
+    /// The bytes of all files, with their sums.
     pub fn used(&self) -> u64 {
         self.used.load(Relaxed)
     }
@@ -72,8 +75,22 @@ impl TemporarySpace {
         });
         let file = made.map_err(|e| failed(FileCall::Create, &path, &e))?;
         self.files.fetch_add(1, Relaxed);
-        Ok(TemporaryFile { space: self.clone(), path, file, len: 0 })
+        let (space, number) = (self.clone(), disk.random());
+        Ok(TemporaryFile { space, path, file, number, len: 0, tail: Vec::new() })
     }
+}
+
+/// The bytes of a block in the file, and of the sum at its end.
+const BLOCK: usize = 4096;
+const SUM: usize = 4;
+/// The bytes of data in a block.
+const DATA: usize = BLOCK - SUM;
+/// The most blocks that are written, or read, at a time.
+const MOST_BLOCKS: usize = 16;
+
+/// The bytes that the disk needs for so many bytes of data.
+fn on_disk(len: u64) -> u64 {
+    len + len.div_ceil(DATA as u64) * SUM as u64
 }
 
 /// A temporary file. Dropping it frees its space.
@@ -81,7 +98,11 @@ pub struct TemporaryFile {
     space: Arc<TemporarySpace>,
     path: PathBuf,
     file: Arc<dyn File>,
+    /// The sums of no other file begin with this number.
+    number: u64,
     len: u64,
+    /// The bytes behind the last whole block.
+    tail: Vec<u8>,
 }
 
 impl TemporaryFile {
@@ -95,39 +116,107 @@ impl TemporaryFile {
     }
     /// Appends bytes, all or none of them.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let (space, more) = (&self.space, bytes.len() as u64);
+        let (space, len) = (&self.space, self.len + bytes.len() as u64);
+        let more = on_disk(len) - on_disk(self.len);
         let limit = space.limit.load(Relaxed);
         let fits = |used: u64| used.checked_add(more).filter(|sum| *sum <= limit);
         if space.used.fetch_update(Relaxed, Relaxed, fits).is_err() {
             return Err(Error::TemporarySpaceFull { limit });
         }
-        if let Err(e) = self.file.write_at(bytes, self.len) {
-            space.used.fetch_sub(more, Relaxed);
-            return Err(failed(FileCall::Write, &self.path, &e));
+        match self.write_blocks(bytes) {
+            Ok(written) if written > 0 => {
+                self.tail.clear();
+                self.tail.extend_from_slice(&bytes[written..]);
+            }
+            Ok(_) => self.tail.extend_from_slice(bytes),
+            Err(e) => {
+                space.used.fetch_sub(more, Relaxed);
+                return Err(failed(FileCall::Write, &self.path, &e));
+            }
         }
-        self.len += more;
+        self.len = len;
         Ok(())
     }
-    /// Changes a byte, as a bad disk does.
+    /// Writes the whole blocks that the tail and these bytes fill. Returns the number of these
+    /// bytes that are in them.
+    fn write_blocks(&self, bytes: &[u8]) -> io::Result<usize> {
+        let (first, mut tail, mut rest) = (self.len / DATA as u64, &self.tail[..], bytes);
+        let blocks = (tail.len() + bytes.len()) / DATA;
+        let mut out = Vec::with_capacity(blocks.min(MOST_BLOCKS) * BLOCK);
+        for n in 0..blocks {
+            let start = out.len();
+            let of_rest = rest.split_off(..DATA - tail.len()).expect("the block is filled");
+            out.extend_from_slice(std::mem::take(&mut tail));
+            out.extend_from_slice(of_rest);
+            let sum = self.sum(first + n as u64, &out[start..]);
+            out.extend_from_slice(&sum);
+            if out.len() == MOST_BLOCKS * BLOCK || n + 1 == blocks {
+                let written = n + 1 - out.len() / BLOCK;
+                self.file.write_at(&out, (first + written as u64) * BLOCK as u64)?;
+                out.clear();
+            }
+        }
+        Ok(bytes.len() - rest.len())
+    }
+    fn sum(&self, block: u64, data: &[u8]) -> [u8; SUM] {
+        let numbers = (u128::from(self.number) << 64 | u128::from(block)).to_le_bytes();
+        crc32c::crc32c_append(crc32c::crc32c(&numbers), data).to_le_bytes()
+    }
+    /// Changes a byte of the file, as a bad disk does.
     #[cfg(test)]
     pub(crate) fn spoil(&self, at: u64) {
         let mut byte = [0];
-        self.read(at, &mut byte).unwrap();
+        self.file.read_at(&mut byte, at).unwrap();
         self.file.write_at(&[byte[0] ^ 0x10], at).unwrap();
-    }
-    /// The error for a file that does not give back what was appended.
-    pub fn is_damaged(&self) -> Error {
-        let e = io::Error::other("it does not hold what was written");
-        failed(FileCall::Read, &self.path, &e)
     }
     /// Reads bytes that were appended.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
-        self.file.read_at(bytes, at).map_err(|e| failed(FileCall::Read, &self.path, &e))
+        let tail_at = self.len - self.tail.len() as u64;
+        let in_blocks = tail_at.saturating_sub(at).min(bytes.len() as u64);
+        let (of_blocks, of_tail) = bytes.split_at_mut(in_blocks as usize);
+        if !of_tail.is_empty() {
+            let skip = (at + in_blocks - tail_at) as usize;
+            let tail = self.tail.get(skip..).and_then(|tail| tail.get(..of_tail.len()));
+            of_tail.copy_from_slice(tail.ok_or_else(|| self.is_damaged())?);
+        }
+        self.read_blocks(at, of_blocks)
+    }
+    fn read_blocks(&self, at: u64, mut to: &mut [u8]) -> Result<()> {
+        let (mut block_no, mut skip) = (at / DATA as u64, (at % DATA as u64) as usize);
+        // To read one row needs no allocation.
+        let (mut one, mut many) = ([0; BLOCK], Vec::new());
+        while !to.is_empty() {
+            let stored = match (skip + to.len()).div_ceil(DATA).min(MOST_BLOCKS) {
+                1 => &mut one[..],
+                blocks => {
+                    many.resize(blocks * BLOCK, 0);
+                    &mut many[..]
+                }
+            };
+            let read = self.file.read_at(stored, block_no * BLOCK as u64);
+            read.map_err(|e| failed(FileCall::Read, &self.path, &e))?;
+            for block in stored.as_chunks::<BLOCK>().0 {
+                let (data, sum) = block.split_at(DATA);
+                if sum != self.sum(block_no, data) {
+                    return Err(self.is_damaged());
+                }
+                let wanted = &data[skip..];
+                let wanted = &wanted[..wanted.len().min(to.len())];
+                let (now, later) = to.split_at_mut(wanted.len());
+                now.copy_from_slice(wanted);
+                (to, skip, block_no) = (later, 0, block_no + 1);
+            }
+        }
+        Ok(())
+    }
+    fn is_damaged(&self) -> Error {
+        let e = io::Error::other("it does not hold what was written");
+        failed(FileCall::Read, &self.path, &e)
     }
 }
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        self.space.used.fetch_sub(self.len, Relaxed);
+        self.space.used.fetch_sub(on_disk(self.len), Relaxed);
     }
 }
 
@@ -249,24 +338,90 @@ mod tests {
     fn files_are_bounded_and_nameless() {
         let disk = SimDisk::new(1);
         disk.create_dir_all(Path::new("/tmp")).unwrap();
-        let space = space(1000);
+        let space = space(1008);
         assert!(space.is_on());
         let mut a = space.create(&disk).unwrap();
         assert_eq!(disk.list(Path::new("/tmp")).unwrap(), Vec::<String>::new());
         a.append(&[7; 600]).unwrap();
         let mut b = space.create(&disk).unwrap();
         let full = b.append(&[8; 401]).unwrap_err();
-        assert!(matches!(full, Error::TemporarySpaceFull { limit: 1000 }), "{full}");
+        assert!(matches!(full, Error::TemporarySpaceFull { limit: 1008 }), "{full}");
         b.append(&[8; 400]).unwrap();
-        assert_eq!((space.used(), b.size()), (1000, 400));
+        assert_eq!((space.used(), b.size()), (1008, 400));
         let mut bytes = [0; 100];
         a.read(500, &mut bytes).unwrap();
         assert_eq!(bytes, [7; 100]);
         drop(a);
-        assert_eq!(space.used(), 400);
+        assert_eq!(space.used(), 404);
         b.append(&[8; 600]).unwrap();
         drop(b);
         assert_eq!(space.used(), 0);
+    }
+
+    /// The bytes of a file whose pieces end at all distances from the ends of blocks.
+    fn numbered(file: &mut TemporaryFile) -> Vec<u8> {
+        let mut all = Vec::new();
+        for len in [1, DATA - 2, 1, 1, DATA, 0, 3 * DATA - 1, 5, 40 * DATA + 7, 100] {
+            let piece: Vec<u8> = (0..len).map(|n| ((all.len() + n) % 251) as u8).collect();
+            file.append(&piece).unwrap();
+            all.extend(piece);
+        }
+        all
+    }
+
+    /// Tests TEMP-3: what was appended comes back, from any place and in any length.
+    #[test]
+    fn bytes_come_back() {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new("/tmp")).unwrap();
+        let mut file = space(1 << 30).create(&disk).unwrap();
+        let all = numbered(&mut file);
+        assert_eq!(file.size(), all.len() as u64);
+        for at in [0, 1, DATA - 1, DATA, DATA + 1, 5 * DATA, all.len() - 101, all.len()] {
+            for len in [0, 1, 2, DATA - 1, DATA, DATA + 1, 20 * DATA, all.len()] {
+                let mut bytes = vec![0; len];
+                match (file.read(at as u64, &mut bytes), all.get(at..at + len)) {
+                    (Ok(()), wanted) => assert_eq!(wanted, Some(&bytes[..]), "{at} {len}"),
+                    (Err(e), wanted) => assert!(wanted.is_none(), "{at} {len}: {e}"),
+                }
+            }
+        }
+    }
+
+    /// Tests TEMP-3: a block that changed, that is another file's, or that is another block of the
+    /// same file is an error, and the others are read.
+    #[test]
+    fn damage_is_told() {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new("/tmp")).unwrap();
+        let space = space(1 << 30);
+        let (mut file, mut other) = (space.create(&disk).unwrap(), space.create(&disk).unwrap());
+        let all = numbered(&mut file);
+        assert_eq!(numbered(&mut other), all);
+        let check = |wrong: usize| {
+            for block in 0..all.len() / DATA {
+                let mut bytes = [0; DATA];
+                let read = file.read((block * DATA) as u64, &mut bytes);
+                assert_eq!(read.is_err(), block == wrong, "block {block}, wrong is {wrong}");
+            }
+        };
+        for at in (0..BLOCK).step_by(61).chain(DATA..BLOCK) {
+            file.spoil((2 * BLOCK + at) as u64);
+            check(2);
+            file.spoil((2 * BLOCK + at) as u64);
+        }
+        check(usize::MAX);
+        let mut block = [0; BLOCK];
+        other.file.read_at(&mut block, 3 * BLOCK as u64).unwrap();
+        file.file.write_at(&block, 3 * BLOCK as u64).unwrap();
+        check(3);
+        file.file.read_at(&mut block, 2 * BLOCK as u64).unwrap();
+        file.file.write_at(&block, 3 * BLOCK as u64).unwrap();
+        check(3);
+        file.file.set_len(3 * BLOCK as u64).unwrap();
+        let mut bytes = [0; 1];
+        assert!(file.read(3 * DATA as u64, &mut bytes).is_err(), "the rest is lost");
+        file.read(3 * DATA as u64 - 1, &mut bytes).unwrap();
     }
 
     #[test]

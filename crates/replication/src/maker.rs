@@ -105,6 +105,12 @@ impl Maker {
         self.state.lsn = self.state.lsn.max(lsn);
     }
 
+    /// Goes on from `lsn` as from a barrier that ends there.
+    pub fn rest(&mut self, lsn: Lsn) {
+        self.clock.forget();
+        self.pass(lsn);
+    }
+
     /// Begins a file without a word in the file before, which is gone.
     pub fn begin_anew(&mut self, us: u64) -> Result<(), String> {
         self.state.closed = true;

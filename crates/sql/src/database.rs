@@ -68,7 +68,7 @@ impl Database {
         if let Some(binlog) = &binlog {
             binlog::register(binlog, &engine, &settings, &status);
         }
-        let xa = XaTransactions::found(&engine);
+        let xa = XaTransactions::found(&engine, &memory);
         let log_filter = Arc::new(Filter::of(&settings));
         Arc::new(Database {
             engine,

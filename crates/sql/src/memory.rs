@@ -176,6 +176,13 @@ impl Account {
         Account::exact(&self.server)
     }
 
+    /// An empty account of the same kind.
+    fn another(&self) -> Account {
+        let mut other = Account::with_credit(&self.server, self.credit);
+        other.limit = self.limit;
+        other
+    }
+
     /// Charges `bytes` more, or fails with error 3170 and charges nothing.
     #[inline]
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
@@ -258,6 +265,11 @@ pub const LOCK_BYTES: usize = 128;
 /// Approximate memory of a range lock: two keys in a tree.
 pub const RANGE_BYTES: usize = 256;
 
+/// Approximate memory of the locks of a transaction.
+pub fn lock_bytes(held: &TrxLocks) -> usize {
+    held.locks_held() * LOCK_BYTES + held.ranges_held() * RANGE_BYTES
+}
+
 /// The accounts of a session.
 #[derive(Debug)]
 pub struct SessionMemory {
@@ -302,8 +314,12 @@ impl SessionMemory {
     #[inline]
     pub fn count_locks(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
-        let bytes = held.locks_held() * LOCK_BYTES + held.ranges_held() * RANGE_BYTES;
-        self.locks.set(bytes).map_err(|_| SqlError::lock_table_full())
+        self.locks.set(lock_bytes(held)).map_err(|_| SqlError::lock_table_full())
+    }
+    /// The account of the transaction's locks, which the session no longer holds.
+    pub fn hand_over_locks(&mut self) -> Account {
+        let empty = self.locks.another();
+        std::mem::replace(&mut self.locks, empty)
     }
     /// Releases the memory of a transaction that has ended.
     #[inline]

@@ -3,7 +3,9 @@
 //! - XA-1: a name stands for one transaction in the whole server, from XA START to its end.
 //! - XA-2: a prepared transaction belongs to no session (MySQL's `xa_detach_on_prepare`): any
 //!   session may end it, and one of them does.
+//! - XA-3: the locks of a prepared transaction stay charged to the server's memory.
 use crate::error::{Result, SqlError};
+use crate::memory::{Account, ServerMemory, lock_bytes};
 use parking_lot::Mutex;
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet};
 use redolith_engine::{Engine, Prepared, Trx};
@@ -12,7 +14,7 @@ use std::sync::Arc;
 
 /// The longest part of a name. (X/Open XA, `MAXGTRIDSIZE`)
 pub const PART_MAX: usize = 64;
-/// The most XA transactions at a time. Each holds memory that no session accounts for.
+/// The most XA transactions at a time.
 const MOST: usize = 10_000;
 const NAME_VERSION: u8 = 1;
 
@@ -64,6 +66,8 @@ pub struct Detached {
     pub locks: MetadataLockSet,
     /// Whether its changes are in the binary log, so that its end has to be there, too.
     pub logged: bool,
+    /// What its locks take.
+    pub memory: Account,
 }
 
 enum Branch {
@@ -103,14 +107,14 @@ impl XaName {
 
 impl XaTransactions {
     /// Takes the prepared transactions that a start has found.
-    pub fn found(engine: &Engine) -> Arc<XaTransactions> {
+    pub fn found(engine: &Engine, memory: &Arc<ServerMemory>) -> Arc<XaTransactions> {
         let all = XaTransactions::default();
         for prepared in engine.take_prepared() {
-            all.take_over(engine, prepared);
+            all.take_over(engine, prepared, Account::exact(memory));
         }
         Arc::new(all)
     }
-    fn take_over(&self, engine: &Engine, prepared: Prepared) {
+    fn take_over(&self, engine: &Engine, prepared: Prepared, mut memory: Account) {
         let Prepared { name, tables, trx } = prepared;
         let Some((xid, logged)) = Xid::from_name(&name) else {
             tracing::error!(
@@ -129,7 +133,9 @@ impl XaTransactions {
                 locks.try_lock(&table.metadata_lock, mode);
             }
         }
-        let detached = Detached { trx, locks, logged };
+        // It was prepared, so it is taken over even where the server's memory has become less.
+        let _ = memory.set(lock_bytes(trx.locks()));
+        let detached = Detached { trx, locks, logged, memory };
         self.0.lock().insert(xid, Branch::Prepared(Box::new(detached)));
     }
 

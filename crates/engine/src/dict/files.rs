@@ -159,12 +159,12 @@ impl Engine {
         done
     }
     /// Removes the file of a table that was not made.
-    async fn discard_new(&self, space: SpaceId) -> Result<()> {
+    pub(crate) async fn discard_new(&self, space: SpaceId) -> Result<()> {
         self.note_again(&[space]).await;
         self.discard_space(space).await
     }
     /// Returns the end of the first note.
-    async fn note_again(&self, spaces: &[SpaceId]) -> Lsn {
+    pub(crate) async fn note_again(&self, spaces: &[SpaceId]) -> Lsn {
         match self.note_all_files(spaces).await {
             Ok((first, last)) => {
                 self.store.log.flush_to(last).await;

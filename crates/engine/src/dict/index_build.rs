@@ -91,7 +91,6 @@ impl Unique<'_> {
     /// Fails if `entry` has the last entry's key (INDEXBUILD-1). `tail` is the length of the key,
     /// 0 if the key has a NULL.
     fn check(&mut self, entry: &[u8], tail: &[u8]) -> Result<()> {
-        // A damaged file is found out when all entries were read (SORT-1).
         let len = tail.first_chunk().map_or(0, |len| u16::from_le_bytes(*len)) as usize;
         let (key, row) = entry.split_at(len.min(entry.len()));
         if len > 0 && key == self.last {
@@ -255,15 +254,8 @@ impl Engine {
         let mut turn = Turn::default();
         while self.next_entry(sorter, &mut turn).await? {
             let entry = sorter.key();
-            sorter.expect(tree.is_next(entry) && entry.len() <= index::MAX_KEY)?;
-            if ix.def.unique
-                && let Err(twice) = unique.check(entry, sorter.row())
-            {
-                return Err(self
-                    .unless_damaged(sorter, &mut turn, how)
-                    .await
-                    .err()
-                    .unwrap_or(twice));
+            if ix.def.unique {
+                unique.check(entry, sorter.row())?;
             }
             if !tree.push(entry) {
                 self.in_time_unless_killed(how, || tree.next_leaf(&self.store, entry)).await?;
@@ -290,19 +282,6 @@ impl Engine {
             polled => polled,
         })
         .await
-    }
-    /// Reads the entries that are left. A damaged file may show equal keys that no rows have, and
-    /// is found out after its last entry (SORT-1).
-    async fn unless_damaged(
-        &self,
-        sorter: &mut Sorter,
-        turn: &mut Turn,
-        how: &Building,
-    ) -> Result<()> {
-        while sorter.is_in_file() && self.next_entry(sorter, turn).await? {
-            how.go_on()?;
-        }
-        Ok(())
     }
     /// The table as if it had one more secondary index, the last of them: for messages about its
     /// rows' keys. The index has no tree.

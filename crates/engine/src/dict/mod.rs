@@ -150,6 +150,11 @@ impl Dictionary {
     pub fn by_id(&self, id: u64) -> Option<Arc<Table>> {
         self.state.read().ids.get(&id).cloned()
     }
+    /// Whether the table was dropped with its rows. (DDL that keeps them replaces only this form of
+    /// it.)
+    pub(crate) fn is_gone(&self, table: &Table) -> bool {
+        table.dropped.load(Acquire) && self.by_id(table.id).is_none()
+    }
     /// The metadata lock of a name. There is only one per name while anybody has it.
     pub fn metadata_lock(&self, name: &str) -> Arc<MetadataLock> {
         let mut locks = self.metadata_lock.lock();

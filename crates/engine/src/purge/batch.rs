@@ -225,7 +225,8 @@ impl Engine {
                     match ready {
                         Ok(()) => 0,
                         Err(_) if self.purge_gives_way() => return Ok(self.give_up(b)),
-                        Err(_) if table.dropped.load(Acquire) => {
+                        // A table that was altered or renamed has its rows in the same trees.
+                        Err(_) if self.dict.is_gone(&table) => {
                             b.newer.end_walk();
                             1
                         }

@@ -24,6 +24,11 @@
 //!   changes of the entry's page (VIEW-3). Then no transaction that the view does not see has
 //!   touched the entry, and those that it sees are done with it. So the version that the view sees
 //!   has the entry unless the entry is delete-marked, whatever became of the row's other columns.
+//! - CURSOR-4: a consistent read may leave out rows of a group, which are those with equal first
+//!   columns of the key: rows that come after one that the caller has wanted and, if the caller
+//!   wants the last row of each group, before the last that the view sees.
+mod groups;
+
 use super::read_ahead::{self, ReadAhead};
 use super::update::RowAt;
 use super::{overflow, value, version};
@@ -34,6 +39,7 @@ use crate::lock::{KeyRange, LockKey, Mode, RangeToken, TrxLocks};
 use crate::page::index::{self, Page, Rec};
 use crate::trx::{Isolation, Trx};
 use crate::{Error, Result, TrxId, Try, WouldBlock};
+use groups::Groups;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -151,6 +157,8 @@ pub struct Cursor {
     first_batch: usize,
     /// Whether the caller wants no more of rows than their entries have.
     covered: bool,
+    /// The groups of which some rows are wanted (CURSOR-4).
+    groups: Option<Groups>,
     ahead: ReadAhead,
     /// The rows of the batch's entries below this number have been asked for.
     rows_ahead: usize,
@@ -191,6 +199,7 @@ impl Cursor {
             batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
             first_batch: FIRST_BATCH,
             covered: false,
+            groups: None,
             ahead: ReadAhead::default(),
             rows_ahead: 0,
             range_locked: false,
@@ -225,6 +234,9 @@ impl Cursor {
         self.batch_rows = if self.read.locks() || point { 1 } else { self.first_batch };
         self.ahead = ReadAhead::default();
         self.batch.clear();
+        if let Some(groups) = &mut self.groups {
+            groups.reset();
+        }
     }
     /// Turns to another table or index for the next statement, and keeps the memory. `reset` has to
     /// follow.
@@ -232,6 +244,7 @@ impl Cursor {
         self.end_range();
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
         (self.place, self.first_batch, self.covered) = (Place::Done, FIRST_BATCH, false);
+        self.groups = None;
         (self.taken, self.awaited) = (None, None);
         self.batch.clear();
     }
@@ -308,7 +321,8 @@ impl Cursor {
                 self.batch.next += 1;
                 return Ok(true);
             }
-            if self.place == Place::Done && self.batch.entry == self.batch.entries.len() {
+            let is_done = self.place == Place::Done && !self.reads_end();
+            if is_done && self.batch.entry == self.batch.entries.len() {
                 self.stop(trx);
                 return Ok(false);
             }
@@ -342,7 +356,7 @@ impl Cursor {
                 read_ahead::of_keys(&self.table.clustered().tree, store, keys);
                 self.rows_ahead = to;
             }
-        } else if !self.reverse {
+        } else if !self.goes_down() {
             let high = self.high.as_deref();
             let from = if self.place == Place::Start { &self.low } else { &self.last };
             self.ahead.missed(high.is_some());
@@ -399,6 +413,7 @@ impl Cursor {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
                 trx.engine.runtime.before_blocking(); // A scan may take long.
             }
+            self.leave_out();
             self.batch.clear();
             self.rows_ahead = 0;
             self.taken = None;
@@ -407,7 +422,7 @@ impl Cursor {
             }
             if self.place != Place::Done {
                 self.lock_range(trx);
-                if self.reverse { self.fill_down(trx)? } else { self.fill_up(trx)? }
+                if self.goes_down() { self.fill_down(trx)? } else { self.fill_up(trx)? }
             }
         }
         self.rows_of_entries(trx)
@@ -581,6 +596,9 @@ impl Cursor {
     }
 
     fn take(&mut self, trx: &Trx, g: &PageGuard, r: Rec) -> Try<()> {
+        if self.groups.is_some() {
+            self.see_group(index::key(g, r));
+        }
         if self.no == 0 {
             return self.take_clustered(trx, g, r);
         }

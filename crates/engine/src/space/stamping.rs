@@ -91,9 +91,12 @@ impl Engine {
         log.flush_to(durable).await;
         self.flusher.write_now(&headers).await;
         self.runtime.before_blocking();
+        // Until a start has read the dictionary, every file may be a table's.
+        let is_resolved = self.is_resolved.load(Acquire);
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
-        let done = spaces
-            .registered(durable, &entries, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
+        let done = spaces.registered(durable, &entries, |id| {
+            !is_resolved || id < SpaceId::FIRST_TABLE || known.contains(&id)
+        });
         for s in entries.iter().filter_map(|(id, _)| spaces.get(*id)) {
             if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
         }

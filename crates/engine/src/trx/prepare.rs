@@ -19,12 +19,13 @@
 //! | 4, then each | range locks: index u64; low bound: length u16, bytes; whether there is a high bound u8; high bound: length u16, bytes |
 use super::Trx;
 use super::commit::CommitTicket;
+use super::rollback::Numbers;
 use crate::canary::{Canary, planted};
 use crate::commit_stream::StreamRecord;
 use crate::engine::Engine;
 use crate::lock::{KeyRange, LockKey, Mode};
 use crate::mtr::Mtr;
-use crate::undo::record::{self, Entry, RollPtr};
+use crate::undo::record::{self, Entry, Head, RollPtr};
 use crate::{Error, Result, Try, undo};
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -190,12 +191,13 @@ impl Engine {
     /// dictionary has been read, and no session is there yet.
     pub(crate) async fn restore_prepared(self: &Arc<Engine>, mut trx: Trx) -> Result<Prepared> {
         let mut parts = Vec::new();
-        let mut at = trx.undo.last;
+        let (mut at, mut numbers) = (trx.undo.last, Numbers::default());
         while at != RollPtr::NONE {
             let part = self.retry(|| read_held(self, at)).await?;
-            let Some((before, part)) = part else { break };
+            let Some((head, part)) = part else { break };
+            numbers.go_back_to(self, at, head.undo_no)?;
             parts.push(part);
-            at = before;
+            at = head.before;
         }
         parts.reverse();
         let held = Holdings::decode(&parts.concat()).map_err(|why| {
@@ -220,10 +222,10 @@ impl Engine {
     }
 }
 
-/// The undo record before a HELD record, and the record's part; None if it is of another kind.
-fn read_held(engine: &Engine, at: RollPtr) -> Try<Option<(RollPtr, Vec<u8>)>> {
+/// The head and the part of a HELD record; None if the record is of another kind.
+fn read_held(engine: &Engine, at: RollPtr) -> Try<Option<(Head, Vec<u8>)>> {
     undo::read(&engine.store, at, |e| match e {
-        Some(Entry::Held { head, part }) => Some((head.before, part.to_vec())),
+        Some(Entry::Held { head, part }) => Some((head, part.to_vec())),
         _ => None,
     })
 }

@@ -67,6 +67,7 @@ impl Trx {
         let engine = self.engine.clone();
         self.locks.seen().set_phase(Phase::RollingBack);
         let (mut steps, mut older) = (0, Older::default());
+        let mut numbers = Numbers::default();
         loop {
             let last = self.undo.last;
             self.unfinished.retain(|place| *place != last);
@@ -85,12 +86,13 @@ impl Trx {
                 progress.set_done(steps);
             }
             let at = self.undo.last;
-            let (before, step) = loop {
+            let (head, step) = loop {
                 match read_step(&engine, at) {
                     Ok(x) => break x,
                     Err(s) => engine.unblocked(s).await?,
                 }
             };
+            numbers.go_back_to(&engine, at, head.undo_no)?;
             let change = matches!(step, Step::Change { .. });
             engine.take_back(self.id, at, step, self.fills.as_ref(), &mut older).await?;
             if change && goes_on {
@@ -98,7 +100,7 @@ impl Trx {
                 // entries that the record's change made obsolete are current again.
                 engine.retry(|| mark_undone(&engine, at)).await?;
             }
-            self.undo.last = before;
+            self.undo.last = head.before;
         }
         engine.history.counts.older_read.fetch_add(older.read, Relaxed);
         if let Some(progress) = self.progress.as_ref().filter(|_| steps >= TOLD) {
@@ -152,14 +154,39 @@ fn mark_undone(engine: &Engine, at: RollPtr) -> Try<()> {
     m.commit();
     Ok(())
 }
-fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
+/// The numbers of the undo records that are read from the last to the first.
+#[derive(Default)]
+pub(super) struct Numbers(Option<u32>);
+impl Numbers {
+    /// Fails if the record's number is not below that of the record read before: a link that does
+    /// not lead back might be followed for ever.
+    pub(super) fn go_back_to(&mut self, engine: &Engine, at: RollPtr, number: u32) -> Result<()> {
+        match self.0.replace(number) {
+            Some(after) if number >= after => Err(damaged(
+                engine,
+                at,
+                format!(
+                    "the record at offset {} has number {number}, and the one after it {after}",
+                    at.at()
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+fn damaged(engine: &Engine, at: RollPtr, why: String) -> Error {
+    let page = undo::page_id(at.page());
+    let file = engine.store.spaces.path(page.space).display().to_string();
+    Error::Corrupt { page, file, table: "(undo)".into(), why }
+}
+fn read_step(engine: &Engine, at: RollPtr) -> Try<(record::Head, Step)> {
     let mut wrong = None;
     let read = undo::read(&engine.store, at, |e| match e {
         Some(Entry::Insert { head, key }) => {
-            (head.before, Step::Insert { table: head.table, key: key.to_vec() })
+            (head, Step::Insert { table: head.table, key: key.to_vec() })
         }
         Some(Entry::Change { head, old, key, .. }) => (
-            head.before,
+            head,
             Step::Change {
                 table: head.table,
                 key: key.to_vec(),
@@ -168,21 +195,19 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
             },
         ),
         Some(Entry::Overflow { head, first }) => {
-            (head.before, Step::Overflow { table: head.table, first })
+            (head, Step::Overflow { table: head.table, first })
         }
-        Some(Entry::Undone { head } | Entry::Held { head, .. }) => (head.before, Step::Nothing),
+        Some(Entry::Undone { head } | Entry::Held { head, .. }) => (head, Step::Nothing),
         other => {
-            let page = undo::page_id(at.page());
-            wrong = Some(Error::Corrupt {
-                page,
-                file: engine.store.spaces.path(page.space).display().to_string(),
-                table: "(undo)".into(),
-                why: format!(
+            wrong = Some(damaged(
+                engine,
+                at,
+                format!(
                     "no record at offset {} for a change that is to be taken back: {other:?}",
                     at.at()
                 ),
-            });
-            (RollPtr::NONE, Step::Nothing)
+            ));
+            (record::Head { undo_no: 0, before: RollPtr::NONE, table: 0 }, Step::Nothing)
         }
     })?;
     wrong.map_or(Ok(read), |wrong| Err(wrong.into()))
@@ -251,10 +276,7 @@ impl Engine {
         };
         // A dropped table has taken its rows along.
         let Some(table) = table else { return Ok(()) };
-        let is_gone = || {
-            table.dropped.load(std::sync::atomic::Ordering::Acquire)
-                && self.dict.by_id(table.id).is_none()
-        };
+        let is_gone = || self.dict.is_gone(&table);
         if let Step::Overflow { first, .. } = step {
             let freed =
                 overflow::free_chain(self, table.space, first, overflow::Writer::Exactly(trx));

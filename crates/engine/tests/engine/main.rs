@@ -8,6 +8,7 @@ mod definitions;
 mod dump;
 mod exchanged;
 mod failed_start;
+mod few_of_groups;
 mod hidden_commits;
 mod index_build;
 mod library;

@@ -147,3 +147,39 @@ fn entries_that_a_view_reads_stay() {
         e.close().await.unwrap();
     });
 }
+
+/// The redo log has room for a small part of what the rollback at a start writes. Tests REGISTER-3.
+#[test]
+fn a_start_takes_back_more_than_the_redo_log_has_room_for() {
+    const ROWS: i64 = 20_000;
+    let dir = Dir::new("rollback-large");
+    let open_small = || {
+        open_with(&dir, |c| {
+            c.pool_bytes = 4 << 20;
+            c.log_segment_bytes = 256 << 10;
+            c.log_capacity_bytes = 1 << 20;
+            c.log_buffer_bytes = 256 << 10;
+        })
+    };
+    let (e, _) = open_small();
+    block_on(async {
+        let t = indexed(&e).await;
+        let mut trx = e.begin(KillFlag::new());
+        trx.insert(&t, &row(&t, -1, -1, -1, -1)).await.unwrap();
+        commit(&mut trx).await;
+        for n in 0..ROWS {
+            trx.insert(&t, &row(&t, n, n * 7919 % ROWS, -n, n)).await.unwrap();
+        }
+        std::mem::forget(trx); // unfinished when the process ends
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, report) = open_small();
+    assert_eq!(report.rolled_back, 1);
+    block_on(async {
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        assert!(e.store.log.tail().0 > 3 << 20, "{}", e.store.log.tail());
+        clean(&e, &t, 1).await;
+        e.close().await.unwrap();
+    });
+}

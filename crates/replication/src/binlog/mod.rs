@@ -2,8 +2,9 @@
 //!
 //! - FOLLOW-1: only records below the durable LSN get into the files, so a reader never sees a
 //!   transaction that a crash takes back.
-//! - FOLLOW-2: the checkpoint waits at the last barrier whose bytes are synced (STREAM-3). The task
-//!   appends a barrier when the redo log behind the last one is an eighth of the capacity.
+//! - FOLLOW-2: the checkpoint waits at the last barrier whose bytes are synced (STREAM-3), or where
+//!   the start began. The task appends a barrier when the redo log behind the last one is an eighth
+//!   of the capacity.
 //! - FOLLOW-3: the records in memory are bounded: commits wait while the task is behind
 //!   ([`Binlog::admit`]). So a full disk holds commits up, and nothing is half logged.
 mod admin;

@@ -107,10 +107,11 @@ impl CommitStream for Binlog {
         let kept: Vec<u64> = work.copied.iter().map(|(_, number)| *number).collect();
         spill::remove_others(&*self.disk, work.files.place(), &kept)
             .map_err(|e| io_error(&work, &e))?;
-        let safe = self.safe.lock().lsn.0;
-        if self.limit.load(Acquire) + 1 != safe {
-            self.limit.store(safe, Release);
-        }
+        // `cut` has synced the files, so this is as good as a barrier. What the start rolls back
+        // needs room in the redo log before the task can append one.
+        work.maker.rest(end);
+        *self.safe.lock() = work.maker.state().clone();
+        self.limit.store(end.0, Release);
         self.publish(&self.reached(&work, end));
         Ok(())
     }

@@ -27,6 +27,8 @@ const TABLE_ROWS: f64 = 1e6;
 /// Statistics of fewer rows than this tell nothing of the rows to come.
 const MANY_ROWS: u64 = 1000;
 const SORT: f64 = 0.5;
+/// A group of a loose scan costs as much as so many rows.
+const LOOSE_ROWS: f64 = 32.0;
 /// The steps for the ranges of a statement's indexes: a range, or a condition in an OR, is one, for
 /// each index that it is looked at for. Without steps a table is searched by its first index that
 /// fits, and only if the ranges are no product of lists. More than `SHORT_RANGE_STEPS` are long
@@ -53,6 +55,7 @@ impl Chosen {
             filter: self.filter,
             columns: Vec::new(),
             possible: self.possible,
+            loose: None,
         }
     }
 }
@@ -236,13 +239,20 @@ impl Binder<'_> {
                 candidates.into_iter().reduce(|a, b| if cost(&b) < cost(&a) { b } else { a });
             candidates = best.into_iter().collect();
         }
+        let has_filter = !conjuncts.is_empty();
         for &i in &allowed.order {
-            if Some(i) != clustered {
-                candidates.extend(scanning(&table.def, i, wanted, row(i), conjuncts.is_empty()));
+            if Some(i) != clustered
+                && let Some(mut scan) = scanning(&table.def, i, wanted, row(i), !has_filter)
+            {
+                scan.cost *= self.loose_share(table, i, scan.reverse, has_filter, wanted);
+                candidates.push(scan);
             }
         }
         // The last candidate is a scan of the whole table in its stored order.
         let mut whole = scan_all(&table.def, clustered, wanted);
+        if let Some(i) = clustered {
+            whole.cost *= self.loose_share(table, i, whole.reverse, has_filter, wanted);
+        }
         if allowed.forced && candidates.iter().any(|c| c.search.is_some() || c.ordered) {
             whole.cost = f64::MAX;
         }
@@ -265,6 +275,26 @@ impl Binder<'_> {
             self.charge(bytes.div_ceil(size_of::<Expr>()))?;
         }
         Ok(finish(best, found, conjuncts, possible))
+    }
+
+    /// The share of an index's rows that a scan reads, if it leaves out many (LOOSE-1).
+    fn loose_share(
+        &mut self,
+        table: &Arc<TableInfo>,
+        index: usize,
+        reverse: bool,
+        has_filter: bool,
+        wanted: &Wanted,
+    ) -> f64 {
+        let loose = wanted
+            .few
+            .as_ref()
+            .and_then(|few| few.scan(&table.def, index, reverse, has_filter))
+            .filter(|scan| scan.columns > 0);
+        let Some(scan) = loose else { return 1.0 };
+        let known = self.statistics(table).filter(|known| known.rows >= MANY_ROWS);
+        let rows = known.and_then(|known| known.rows_per_key(index, scan.columns as usize));
+        rows.map_or(1.0, |rows| (LOOSE_ROWS / rows).min(1.0))
     }
 
     /// Notes how many steps are left for the derivation of ranges. Many are long work.

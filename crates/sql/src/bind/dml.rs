@@ -117,7 +117,9 @@ impl Binder<'_> {
             .map(|k| column(&exprs[k.output as usize]).map(|c| (c, k.descending)))
             .collect();
         let wanted = match columns {
-            Some(order) if !order.is_empty() => Wanted { order, purpose: Purpose::Order, limited },
+            Some(order) if !order.is_empty() => {
+                Wanted { order, purpose: Purpose::Order, limited, few: None }
+            }
             _ => Wanted::NOTHING,
         };
         // A change needs the whole row.

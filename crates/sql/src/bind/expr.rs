@@ -81,11 +81,11 @@ impl Binder<'_> {
                 Err(SqlError::variable_in_view())
             }
             A::Param(number) => {
+                // What the statement has learned of the parameter elsewhere is for clients alone:
+                // each use of a common table expression binds it anew, as if it were the first.
                 let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
                     Ok(at) => self.cx.untyped[at].1,
-                    Err(_) => {
-                        self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null())
-                    }
+                    Err(_) => ExprType::null(),
                 };
                 if ty.kind == Kind::Null {
                     self.untyped.insert(*number);

@@ -42,6 +42,7 @@ mod json_table;
 mod late_outputs;
 mod load;
 mod locking;
+mod loose_scan;
 mod many;
 mod on_duplicate;
 mod order;

@@ -1,5 +1,6 @@
 //! Finds out whether an index gives the rows in the order that the statement wants.
 use super::access_path::Chosen;
+use super::loose_scan::FewRows;
 use super::select::single_extreme;
 use crate::plan::{Expr, ExprKind, SelectPlan};
 use crate::table_info::TableInfo;
@@ -13,6 +14,8 @@ pub(super) struct Wanted {
     pub purpose: Purpose,
     /// Only the first rows are needed.
     pub limited: bool,
+    /// What the statement wants of the rows of its only table, if not all of them.
+    pub few: Option<FewRows>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
@@ -26,7 +29,7 @@ pub(super) enum Purpose {
 
 impl Wanted {
     pub const NOTHING: Wanted =
-        Wanted { order: Vec::new(), purpose: Purpose::Nothing, limited: false };
+        Wanted { order: Vec::new(), purpose: Purpose::Nothing, limited: false, few: None };
 
     pub fn of(plan: &SelectPlan, sources: usize) -> Wanted {
         Wanted::of_source(plan, sources, 0)
@@ -38,7 +41,10 @@ impl Wanted {
             _ => None,
         };
         let some = |order: Option<Vec<(usize, bool)>>, purpose, limited| match order {
-            Some(order) if !order.is_empty() => Wanted { order, purpose, limited },
+            Some(order) if !order.is_empty() => {
+                let few = FewRows::of(plan).filter(|_| sources == 1);
+                Wanted { order, purpose, limited, few }
+            }
             _ => Wanted::NOTHING,
         };
         if sources == 0 {
@@ -54,8 +60,14 @@ impl Wanted {
             {
                 return some(Some(vec![(column as usize, descending)]), Purpose::Extreme, true);
             }
-            let keys = grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect();
+            let keys = match FewRows::of(plan).filter(|_| sources == 1 && grouping.implicit) {
+                Some(few) => Some(few.order()),
+                None => grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect(),
+            };
             return some(keys, Purpose::Group, false);
+        }
+        if plan.distinct && plan.order.is_empty() && sources == 1 {
+            return some(FewRows::of(plan).map(|few| few.order()), Purpose::Group, false);
         }
         let order = plan
             .order
@@ -77,7 +89,7 @@ impl Wanted {
             Purpose::Group | Purpose::Extreme => {
                 let Some(grouping) = &mut plan.grouping else { return };
                 if self.purpose == Purpose::Group {
-                    grouping.sorted = chosen.ordered;
+                    grouping.sorted = chosen.ordered && !grouping.implicit;
                     // Groups come in the order of their keys, so ORDER BY the keys needs no
                     // sorting.
                     let in_order = plan.order.len() <= grouping.keys.len()

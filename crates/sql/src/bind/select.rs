@@ -693,6 +693,7 @@ impl Binder<'_> {
         }
         plan.condition = all(constant);
         columns_read::note(plan);
+        loose_scan::find(plan);
         Ok(())
     }
 }

@@ -537,10 +537,8 @@ impl<'p> HashRows<'p> {
         if place >= self.read_at && place.saturating_add(len) <= read_end {
             return Ok(());
         }
-        let left = file.size().checked_sub(place).filter(|left| *left >= len);
-        let left = left.ok_or_else(|| file.is_damaged())?;
         let follows = place > self.read_at && place <= read_end;
-        let more = if follows { len.max(READ_AHEAD as u64).min(left) } else { len };
+        let more = if follows { len.max(READ_AHEAD as u64).min(file.size() - place) } else { len };
         self.read.resize(more as usize, 0);
         self.read_at = place;
         Ok(file.read(place, &mut self.read)?)

@@ -353,6 +353,7 @@ impl<'p> Loops<'p> {
         }
         while scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
             cx.env.step()?;
+            scan.found();
             if !f(&[scan.row()], &mut cx.env)? {
                 break;
             }
@@ -497,6 +498,9 @@ impl<'p> Loops<'p> {
         if self.matches(depth, at, cx)?
             && (nest.is_none() || self.completes(*nest, depth, at, cx)?)
         {
+            if let Rows::Scan(scan) = &mut self.levels[depth].rows {
+                scan.found();
+            }
             return Ok(Some(Step::Found(depth)));
         }
         self.levels[depth].refuse(cx);

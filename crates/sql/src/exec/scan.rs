@@ -165,15 +165,30 @@ impl<'p> Scan<'p> {
             work: 0,
             counted: 0,
         };
-        scan.cover();
+        scan.aimed();
         scan
     }
     /// Lets the cursor make rows from the entries of the path's index, if they have all columns
-    /// that the statement reads.
+    /// that the statement reads, and leave out rows of which the statement has no use (LOOSE-1).
     #[inline]
-    fn cover(&mut self) {
-        if self.access.path.covering == Covering::Values && !self.scans_table {
+    fn aimed(&mut self) {
+        if self.scans_table {
+            return;
+        }
+        if self.access.path.covering == Covering::Values {
             self.cursor.cover(&self.access.columns);
+        }
+        if let Some(loose) = &self.access.loose {
+            self.cursor.leave_out_rows(loose.columns as usize, loose.ends);
+        }
+    }
+    /// Notes that the current row belongs to the result.
+    #[inline]
+    pub fn found(&mut self) {
+        if let Some(loose) = &self.access.loose
+            && loose.not_null.is_none_or(|column| !self.row().stored(column as usize).is_null())
+        {
+            self.cursor.wanted();
         }
     }
     /// The scan reads source number `source`, and leaves out rows that `filter` refuses.
@@ -227,7 +242,7 @@ impl<'p> Scan<'p> {
             _ => (0, false),
         };
         self.cursor.aim(table.clone(), no, reverse, self.read);
-        self.cover();
+        self.aimed();
         self.steps = if self.scans_table { Steps::Table } else { Steps::of(self.access) };
     }
 
@@ -271,7 +286,11 @@ impl<'p> Scan<'p> {
             check_killed(env)?;
             if self.next_range > 0 {
                 self.count_step(handlers);
-                if self.cursor.next(trx).await? {
+                let more = self.cursor.next(trx).await?;
+                if self.access.loose.is_some() {
+                    handlers.read_key += self.cursor.take_leaps();
+                }
+                if more {
                     self.is_whole = false;
                     trx.rows.read += 1;
                     if self.cursor.table().layout.has_externals(self.cursor.row().stored) {

@@ -38,6 +38,10 @@ impl<'p> How<'p> {
             }
             _ => (usize::MAX, total),
         };
+        let groups = access.loose.and_then(|loose| rows_per_key(access, loose.columns as usize));
+        let rows = groups.map_or(rows, |rows_of_group| {
+            (total as f64 / rows_of_group).ceil().min(rows as f64) as u64
+        });
         let by_key = !matches!(access.path.kind, AccessKind::FullScan);
         let possible = access.possible.iter().map(|&i| &*def.indexes[i as usize].name).collect();
         let key_parts =
@@ -71,6 +75,7 @@ fn access_type(access: &TableAccess, changes: bool) -> &'static str {
                 "range"
             }
         }
+        AccessKind::FullScan if access.loose.is_some() => "range",
         AccessKind::FullScan
             if access.path.index.is_some()
                 && access.path.index != access.table.def.clustered_index() =>
@@ -112,7 +117,7 @@ fn is_outer(e: &Expr) -> bool {
 pub(super) fn is_checked(access: &TableAccess, ty: &str, changes: bool) -> bool {
     access.filter.is_some()
         || (changes && !matches!(access.path.kind, AccessKind::FullScan))
-        || (ty == "range" && access.path.covering == Covering::No)
+        || (ty == "range" && access.path.covering == Covering::No && access.loose.is_none())
 }
 
 /// The `key_len` column: the bytes of the used index columns as MySQL counts them, not as Redolith

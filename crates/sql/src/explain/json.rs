@@ -68,6 +68,15 @@ impl Describer<'_, '_> {
         Ok(Some(Json::Text(writer.out)))
     }
 
+    fn names<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<Json> {
+        let mut list = Vec::new();
+        for name in names {
+            self.meter.pay(size_of::<Json>() + name.len())?;
+            list.push(Json::text(name));
+        }
+        Ok(Json::List(list))
+    }
+
     fn query_block(&mut self, block: &Block<'_>, place: &Place<'_, '_>) -> Result<Json> {
         Ok(self.members(block, place)?.object())
     }
@@ -311,18 +320,16 @@ impl Describer<'_, '_> {
         let how = table.how.as_ref();
         out.push("access_type", Json::text(how.map_or("ALL", |how| how.ty)));
         if let Some(how) = how {
-            let texts =
-                |list: &mut dyn Iterator<Item = &str>| Json::List(list.map(Json::text).collect());
             if !how.possible.is_empty() {
-                out.push("possible_keys", texts(&mut how.possible.iter().copied()));
+                out.push("possible_keys", self.names(how.possible.iter().copied())?);
             }
             if let (Some(key), Reads::Table(access)) = (how.key, &table.reads) {
                 out.push("key", Json::text(key));
-                out.push("used_key_parts", texts(&mut key_parts(access, how.key_parts)));
+                out.push("used_key_parts", self.names(key_parts(access, how.key_parts))?);
                 out.push("key_length", Json::Text(how.key_len.to_string()));
             }
             if !how.reference.is_empty() {
-                out.push("ref", texts(&mut how.reference.iter().map(String::as_str)));
+                out.push("ref", self.names(how.reference.iter().map(String::as_str))?);
             }
         }
         out.push("rows_examined_per_scan", Json::Number(table.rows() as i64));
@@ -332,7 +339,9 @@ impl Describer<'_, '_> {
             if access.path.reverse {
                 out.push("backward_index_scan", Json::Bool(true));
             }
-            if access.path.covering != Covering::No {
+            if access.loose.is_some() {
+                out.push("using_index_for_group_by", Json::Bool(true));
+            } else if access.path.covering != Covering::No {
                 out.push("using_index", Json::Bool(true));
             }
         }
@@ -353,10 +362,8 @@ impl Describer<'_, '_> {
         out.push("cost_info", cost.object());
         if let Reads::Table(access) = &table.reads {
             let columns = access.columns.iter().map(|c| &access.table.def.columns[*c as usize]);
-            let names: Vec<Json> = columns.map(|column| Json::text(&column.name)).collect();
-            self.meter.pay(names.len() * size_of::<Json>())?;
-            if !names.is_empty() {
-                out.push("used_columns", Json::List(names));
+            if !access.columns.is_empty() {
+                out.push("used_columns", self.names(columns.map(|column| &*column.name))?);
             }
         }
         if let Some(condition) = self.condition(table.conditions(), place)? {

@@ -3,7 +3,7 @@ use super::access::{How, is_checked};
 use super::block::{Block, Body, Change, Explained, Reads, Table, What};
 use super::{Meter, Row};
 use crate::error::Result;
-use crate::plan::{Covering, ExprKind, ExprType, Nest, SelectPlan, SetKind, TableAccess};
+use crate::plan::{Covering, ExprType, Nest, SelectPlan, SetKind, TableAccess};
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, Value};
 
@@ -119,7 +119,8 @@ struct Lines<'m, 'd> {
 
 impl Lines<'_, '_> {
     fn push(&mut self, line: Line) -> Result<()> {
-        self.meter.pay(ROW_BYTES)?;
+        let texts = [&line.table, &line.possible, &line.key, &line.reference].into_iter().flatten();
+        self.meter.pay(ROW_BYTES + texts.map(String::len).sum::<usize>())?;
         self.lines.push(line);
         Ok(())
     }
@@ -255,14 +256,12 @@ fn stored(line: &mut Line, access: &TableAccess, how: &How<'_>, changes: bool) {
     line.possible = list(how.possible.join(","));
     line.key = how.key.map(str::to_string);
     line.key_len = how.key.map(|_| how.key_len);
-    let mut takes = false;
-    access.each_key(&mut |e| takes = takes || e.any(&|e| matches!(e.kind, ExprKind::Outer(_))));
-    let word = if takes { "func" } else { "const" };
-    line.reference = list(vec![word; how.reference.len()].join(","));
+    line.reference = list(how.reference.join(","));
     line.rows = Some(how.rows);
     let words = [
         (is_checked(access, how.ty, changes), "Using where"),
-        (access.path.covering != Covering::No, "Using index"),
+        (access.loose.is_some(), "Using index for group-by"),
+        (access.loose.is_none() && access.path.covering != Covering::No, "Using index"),
         (access.path.reverse, "Backward index scan"),
     ];
     let words = words.into_iter().filter(|(holds, _)| *holds);

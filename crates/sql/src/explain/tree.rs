@@ -9,20 +9,34 @@ use std::time::Duration;
 const INDENT: usize = 4;
 
 pub(super) fn text(operators: &[Operator], meter: &mut dyn Meter) -> Result<String> {
-    let mut tree = Tree { out: String::new(), meter };
+    let mut times = Vec::new();
+    operators.iter().for_each(|operator| _ = add_times(operator, &mut times));
+    let mut tree = Tree { out: String::new(), times: times.into_iter(), meter };
     for operator in operators {
         tree.operator(operator, 0)?;
     }
     Ok(tree.out)
 }
 
+/// Adds the time of an operator with those below it, and theirs, in the order of their lines.
+fn add_times(operator: &Operator, times: &mut Vec<Duration>) -> Duration {
+    let own = operator.measured.map_or(Duration::ZERO, |measured| measured.own);
+    let place = times.len();
+    times.push(own);
+    let below: Duration = operator.children.iter().map(|child| add_times(child, times)).sum();
+    times[place] = own + below;
+    times[place]
+}
+
 struct Tree<'m, 'd> {
     out: String,
+    /// The times of the operators whose lines are not there yet.
+    times: std::vec::IntoIter<Duration>,
     meter: &'m mut (dyn Meter + 'd),
 }
 impl Tree<'_, '_> {
-    /// Writes an operator and those below it. Returns the time that they have taken together.
-    fn operator(&mut self, operator: &Operator, depth: usize) -> Result<Duration> {
+    /// Writes an operator and those below it.
+    fn operator(&mut self, operator: &Operator, depth: usize) -> Result<()> {
         let start = self.out.len();
         self.out.extend(std::iter::repeat_n(' ', depth * INDENT));
         self.out.push_str("-> ");
@@ -34,17 +48,13 @@ impl Tree<'_, '_> {
             let _ = write!(self.out, "  (cost={cost:.2} rows={rows:.digits$})");
             space = " ";
         }
-        let numbers = self.out.len();
+        let time = self.times.next().unwrap_or_default();
+        if let Some(measured) = &operator.measured {
+            self.out.push_str(&actual(measured, time, space));
+        }
         self.out.push('\n');
         self.meter.pay(self.out.len() - start)?;
-        let mut time = operator.measured.map_or(Duration::ZERO, |measured| measured.own);
-        for child in &operator.children {
-            time += self.operator(child, depth + 1)?;
-        }
-        if let Some(measured) = &operator.measured {
-            self.out.insert_str(numbers, &actual(measured, time, space));
-        }
-        Ok(time)
+        operator.children.iter().try_for_each(|child| self.operator(child, depth + 1))
     }
 }
 

@@ -40,6 +40,20 @@ pub struct TableAccess {
     pub columns: Vec<u16>,
     /// Indexes that conditions could use, for EXPLAIN.
     pub possible: Vec<u16>,
+    /// The statement wants few rows of each group of the index's keys (LOOSE-1).
+    pub loose: Option<LooseScan>,
+}
+
+/// Of the rows with equal first columns of the key, the scan may leave out those between the first
+/// and the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LooseScan {
+    /// The number of these columns.
+    pub columns: u16,
+    /// The last row is wanted, too.
+    pub ends: bool,
+    /// The first row is the first in which this column is not NULL.
+    pub not_null: Option<u16>,
 }
 
 #[derive(Clone, Debug)]

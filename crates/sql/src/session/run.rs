@@ -677,6 +677,7 @@ impl Session {
         {
             self.state.schema = None;
             self.state.process.set_schema(None);
+            admin::forget_database(&mut self.vars);
         }
     }
 }

@@ -159,7 +159,8 @@ impl Session {
         sealed.into_iter().for_each(Sealed::keep);
         // From here on the transaction belongs to no session (XA-2), whatever happens to this one.
         let locks = std::mem::replace(&mut self.locks.metadata_lock, MetadataLockSet::new());
-        let detached = Detached { trx: self.detach(), locks, logged };
+        let memory = self.state.memory.hand_over_locks();
+        let detached = Detached { trx: self.detach(), locks, logged, memory };
         branch.name.prepared(Box::new(detached));
         self.ended();
         let end = ticket.lsn();

@@ -115,7 +115,12 @@ pub async fn run(
                 DdlStmt::CreateView(create) => {
                     ddl::create_view(&mut cx.ddl(), create, plan).await?
                 }
-                stmt => ddl::run(&mut cx.ddl(), stmt, bound_at).await?,
+                stmt => {
+                    let schema = cx.session.schema.clone();
+                    let done = ddl::run(&mut cx.ddl(), stmt, bound_at).await?;
+                    cx.follow_database(stmt, schema.as_deref());
+                    done
+                }
             };
             ddl.map_or(Ran::Stale, done)
         }
@@ -150,6 +155,11 @@ pub async fn run(
     })
 }
 
+/// Without a default database, `character_set_database` is that of the server.
+pub fn forget_database(vars: &mut SessionVars) {
+    vars.store_bits(Var::CollationDatabase, vars.bits(Var::CollationServer));
+}
+
 /// Runs USE and COM_INIT_DB.
 pub fn use_schema(
     engine: &Engine,
@@ -171,6 +181,21 @@ pub fn use_schema(
 }
 
 impl AdminContext<'_> {
+    /// `character_set_database` follows changes of the default database, which was `schema`.
+    fn follow_database(&mut self, stmt: &DdlStmt, schema: Option<&str>) {
+        let (DdlStmt::AlterDatabase { name, .. } | DdlStmt::DropDatabase { name, .. }) = stmt
+        else {
+            return;
+        };
+        if schema == Some(&**name) {
+            match self.engine.dict.schema(name) {
+                Some(record) => {
+                    self.vars.store_bits(Var::CollationDatabase, record.collation.id() as u64);
+                }
+                None => forget_database(self.vars),
+            }
+        }
+    }
     pub(super) fn wait(&self) -> Wait {
         Wait {
             timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)),

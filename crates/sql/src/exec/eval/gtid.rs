@@ -10,24 +10,33 @@ use redolith_replication::dump::last_before;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
 
+/// What an interval of a set takes while a text is read and the set is copied, and what a part
+/// between two commas takes beside its intervals.
+const INTERVAL_BYTES: usize = 64;
+const PART_BYTES: usize = 256;
+
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn gtid_function(
         &mut self,
         function: Function,
         args: &'v [Expr],
     ) -> Result<Value<'v>> {
+        let mark = self.env.held();
         let (Some(first), Some(second)) = (self.gtid_set(&args[0])?, self.gtid_set(&args[1])?)
         else {
+            self.env.release_to(mark);
             return Ok(Value::Null);
         };
-        Ok(match function {
+        let result = match function {
             Function::GtidSubset => Value::Int(first.is_subset(&second) as i64),
             _ => {
                 let mut left = first;
                 left.subtract(&second);
                 Value::owned(left.to_string().into_bytes())
             }
-        })
+        };
+        self.env.release_to(mark);
+        Ok(result)
     }
 
     /// MariaDB's `BINLOG_GTID_POS(file, position)`, which `mariadb-dump --gtid` calls: NULL if the
@@ -57,6 +66,9 @@ impl<'v> Eval<'v, '_, '_> {
 
     fn gtid_set(&mut self, arg: &'v Expr) -> Result<Option<GtidSet>> {
         let Some(text) = self.arg_bytes(arg)? else { return Ok(None) };
+        let count = |byte| text.iter().filter(|b| **b == byte).count();
+        self.env.bytes(2 * text.len())?;
+        self.env.charge(count(b':') * INTERVAL_BYTES + count(b',') * PART_BYTES)?;
         let text = String::from_utf8_lossy(&text);
         let malformed =
             |_| SqlError::new(1772, format!("Malformed GTID set specification '{text}'."));

@@ -83,9 +83,11 @@ enum Item {
 }
 
 impl Matcher<'_> {
+    /// The length of the first character, as [`Collation::char_weight`] has it: in the weights, and
+    /// for it in utf8mb3 too, there are characters beyond U+FFFF.
     fn char_len(&self, text: &[u8]) -> usize {
         match self.collation.charset() {
-            Charset::Utf8mb3 | Charset::Utf8mb4 => self.collation.charset().decode(text).1,
+            Charset::Utf8mb3 | Charset::Utf8mb4 => Charset::Utf8mb4.decode(text).1,
             _ => 1,
         }
     }
@@ -257,7 +259,7 @@ impl Matcher<'_> {
         let mut start = text.len();
         for _ in 0..chars {
             start = start.checked_sub(1)?;
-            while is_utf8 && text[start] & 0xc0 == 0x80 {
+            while is_utf8 && start > 0 && text[start] & 0xc0 == 0x80 {
                 start -= 1;
             }
         }
@@ -399,6 +401,38 @@ mod tests {
                         );
                     }
                 }
+            }
+        }
+    }
+
+    /// Bytes that are no characters of the collation's set come in literals and parameters.
+    #[test]
+    fn bytes_that_are_no_text_match_in_both_ways() {
+        let go_on: &mut dyn FnMut(usize) -> Result<()> = &mut |_| Ok(());
+        let texts: &[&[u8]] = &[
+            "\u{1f600}".as_bytes(),
+            "a\u{1f600}b".as_bytes(),
+            b"\xff",
+            b"\x80",
+            b"\x80\x80a",
+            b"a\xf0\x9f\x98",
+            b"\xe6\x9d\xff\x80",
+        ];
+        let mut patterns = words(&["_", "%", "a"], 5);
+        patterns.extend(["\u{1f600}%", "_%b", "%\u{1f600}_"].map(String::from));
+        for collation in Collation::ALL {
+            let matcher = Matcher { collation, escape: b"\\" };
+            for text in texts {
+                let of_one = patterns.iter().map(String::as_bytes).chain(texts.iter().copied());
+                for pattern in of_one {
+                    assert_eq!(
+                        matcher.by_parts(text, pattern, go_on).unwrap(),
+                        matcher.matches(text, pattern, &mut 0),
+                        "{collation:?} {text:x?} {pattern:x?}"
+                    );
+                }
+                let long = [b"_%", "a".repeat(70_000).as_bytes()].concat();
+                assert!(!like(collation, None, text, &long));
             }
         }
     }

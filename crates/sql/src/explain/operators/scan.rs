@@ -144,7 +144,11 @@ impl Builder<'_, '_> {
                 Ok(())
             })?,
             AccessKind::FullScan => {
-                let words = if covers { "Covering index scan on " } else { "Index scan on " };
+                let words = match covers {
+                    _ if access.loose.is_some() => "Covering index skip scan for grouping on ",
+                    true => "Covering index scan on ",
+                    false => "Index scan on ",
+                };
                 self.text(words, |w| {
                     w.keyed(access, how);
                     w.out.push_str(reverse);
@@ -174,6 +178,7 @@ impl Builder<'_, '_> {
                 }
                 ranges => {
                     let words = match covers {
+                        _ if access.loose.is_some() => "Covering index skip scan for grouping on ",
                         true => "Covering index range scan on ",
                         false => "Index range scan on ",
                     };
