@@ -619,6 +619,7 @@ def start(dir, a, report):
 
 
 def rollback(dir, a, report):
+    """Tests START-2."""
     for title, more in (('without a binary log', {}), ('with a binary log', BINLOG)):
         settings = SETTINGS | dict(innodb_redo_log_capacity='8M') | more
         with servers.make(a, os.path.join(dir, 'rollback'), **settings) as server:

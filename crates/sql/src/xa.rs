@@ -3,7 +3,7 @@
 //! - XA-1: a name stands for one transaction in the whole server, from XA START to its end.
 //! - XA-2: a prepared transaction belongs to no session (MySQL's `xa_detach_on_prepare`): any
 //!   session may end it, and one of them does.
-//! - XA-3: the locks of a prepared transaction stay charged to the server's memory.
+//! - XA-5: the locks of a prepared transaction stay charged to the server's memory.
 use crate::error::{Result, SqlError};
 use crate::memory::{Account, ServerMemory, lock_bytes};
 use parking_lot::Mutex;

@@ -123,7 +123,9 @@ fn a_damaged_file_is_told() {
         let mut rows = 0u32;
         let end = loop {
             match s.advance() {
-                Ok(true) => assert_eq!((s.key(), s.row()), (&rows.to_be_bytes()[..], &b"a row"[..])),
+                Ok(true) => {
+                    assert_eq!((s.key(), s.row()), (&rows.to_be_bytes()[..], &b"a row"[..]))
+                }
                 end => break end,
             }
             rows += 1;

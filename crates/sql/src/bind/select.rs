@@ -8,6 +8,7 @@ use super::from::{At, FromClause};
 use super::group::grouping_of;
 use super::hash_join;
 use super::locking::row_lock;
+use super::loose_scan;
 use super::order::Wanted;
 use super::scope::{Aliases, Clause, ColumnNames, Scope, ScopeSource};
 use super::window::{check_names, has_window};

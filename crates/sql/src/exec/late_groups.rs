@@ -203,7 +203,6 @@ impl LateValues {
             self.key.clear();
             self.key.extend_from_slice(self.sorter.rows.key());
             let n = self.key.first_chunk().map_or(0, |n| u32::from_be_bytes(*n)) as usize;
-            self.sorter.rows.expect(n < accumulators.len())?;
             let mut values = vec![Value::Null; inputs.starts[n]];
             values.extend(read_row(self.sorter.rows.row()));
             let at = Scope { sources: &[Row::Values(&values)], ..at };

@@ -29,7 +29,8 @@ mod window;
 
 use crate::xa::Xid;
 pub use access::{
-    AccessKind, AccessPath, Bound, Covering, KeyRange, LooseScan, NextColumn, OnConflict, RowLock, TableAccess,
+    AccessKind, AccessPath, Bound, Covering, KeyRange, LooseScan, NextColumn, OnConflict, RowLock,
+    TableAccess,
 };
 pub use admin::*;
 pub use ddl::*;

@@ -40,14 +40,8 @@ impl Cursor {
     /// leave nothing out. `ends` is for scans upwards.
     pub fn leave_out_rows(&mut self, columns: usize, ends: bool) {
         debug_assert!(!(ends && self.reverse));
-        let groups = || Groups {
-            columns,
-            ends,
-            first: Vec::new(),
-            wanted: false,
-            end: None,
-            leaps: 0,
-        };
+        let groups =
+            || Groups { columns, ends, first: Vec::new(), wanted: false, end: None, leaps: 0 };
         self.groups = (self.read == Read::Consistent).then(groups);
     }
     /// The caller wants the row to which `next` went, and the group's other rows may be left out.

@@ -187,3 +187,55 @@ fn lists_multiply_up_to_a_bound() {
     let text = format!("SELECT COUNT(*) FROM m WHERE a IN ({}) AND ({})", list(5000), or(1000));
     assert_eq!(lines(&mut s, &text), ["0"]);
 }
+
+/// A scan that wants few rows of each group reads few: for each group a batch of eight, or two, and
+/// a search or two for what comes next. Tests LOOSE-1.
+#[test]
+fn loose_scans_read_few_rows() {
+    let world = World::new();
+    let mut s = world.session();
+    query(
+        &mut s,
+        "CREATE TABLE g (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT, KEY ab (a, b))",
+    );
+    for n in 0..10 {
+        let rows = (n * 500..n * 500 + 500).map(|id| format!("({id}, {n}, {}, 1)", id % 100));
+        query(&mut s, &format!("INSERT INTO g VALUES {}", rows.collect::<Vec<_>>().join(", ")));
+    }
+    let mut read = |text: &str| {
+        query(&mut s, "FLUSH STATUS");
+        let answer = lines(&mut s, text);
+        let number = |name: &str| {
+            let shown = lines(&mut s, &format!("SHOW SESSION STATUS LIKE '{name}'"));
+            shown[0].rsplit('|').next().unwrap().parse::<u64>().unwrap()
+        };
+        let counted =
+            ["Handler_read_key", "Handler_read_next", "Handler_read_rnd_next"].map(number);
+        (answer, counted)
+    };
+    for (text, rows, keys, most) in [
+        ("SELECT DISTINCT a FROM g", 10, 11, 100),
+        ("SELECT a, MIN(b) FROM g GROUP BY a", 10, 11, 100),
+        ("SELECT a, MAX(b), MIN(b) FROM g GROUP BY a", 10, 11, 180),
+        ("SELECT COUNT(DISTINCT a) FROM g", 1, 11, 100),
+        ("SELECT MIN(a), MAX(a) FROM g", 1, 2, 20),
+        ("SELECT a, MAX(b) FROM g WHERE a >= 5 GROUP BY a", 5, 6, 90),
+        ("SELECT a, MIN(b) FROM g WHERE b % 3 = 0 GROUP BY a", 10, 11, 100),
+    ] {
+        let (answer, [key, next, rnd_next]) = read(text);
+        assert_eq!((answer.len(), key), (rows, keys), "{text}: {answer:?}");
+        assert!(next + rnd_next <= most, "{text}: {next} {rnd_next}");
+    }
+    // They want more of the rows than their first and last.
+    for text in [
+        "SELECT a, MAX(b) FROM g WHERE b % 3 = 0 GROUP BY a",
+        "SELECT a, SUM(b) FROM g GROUP BY a",
+        "SELECT a, MIN(c) FROM g GROUP BY a",
+        "SELECT a, MIN(b + 1) FROM g GROUP BY a",
+        "SELECT DISTINCT a FROM g WHERE RAND() < 2",
+    ] {
+        let (answer, [_, next, rnd_next]) = read(text);
+        assert_eq!(answer.len(), 10, "{text}");
+        assert!(next + rnd_next >= 5000, "{text}: {next} {rnd_next}");
+    }
+}

@@ -411,6 +411,22 @@ fn sessions_together_are_bounded() {
     assert_eq!(world.db.memory.used(), start);
 }
 
+/// Tests XA-5.
+#[test]
+fn locks_of_prepared_transactions_stay_charged() {
+    let (world, mut s) = world();
+    let start = world.db.memory.used();
+    let prepares = "SELECT COUNT(*) FROM big FOR UPDATE; XA END 'x'; XA PREPARE 'x'";
+    assert!(!failed(&lines(&mut s, &format!("XA START 'x'; {prepares}"))));
+    let prepared = world.db.memory.used();
+    assert!(prepared - start > 4096 * 64, "{prepared} {start}");
+    lines(&mut s, "SELECT 1");
+    let mut other = world.session();
+    assert!(world.db.memory.used() - start > 4096 * 64);
+    assert!(!failed(&lines(&mut other, "XA COMMIT 'x'")));
+    assert_eq!(world.db.memory.used(), start);
+}
+
 /// As in MySQL, too many locks end the transaction, which releases them.
 #[test]
 fn locks_are_bounded_and_given_back() {
