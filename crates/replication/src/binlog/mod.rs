@@ -3,8 +3,8 @@
 //! - FOLLOW-1: only records below the durable LSN get into the files, so a reader never sees a
 //!   transaction that a crash takes back.
 //! - FOLLOW-2: the checkpoint waits at the last barrier whose bytes are synced (STREAM-3), or where
-//!   the start began. The task appends a barrier when the redo log behind the last one is an eighth
-//!   of the capacity.
+//!   the start began; until the first record it does not wait. The task appends a barrier when the
+//!   redo log behind the last one is an eighth of the capacity.
 //! - FOLLOW-3: the records in memory are bounded: commits wait while the task is behind
 //!   ([`Binlog::admit`]). So a full disk holds commits up, and nothing is half logged.
 mod admin;
@@ -79,6 +79,8 @@ pub struct Binlog {
     /// What the checkpoint may hold: the state at the last barrier that is synced.
     safe: Mutex<State>,
     limit: AtomicU64,
+    /// A start has made the files, and no record has come since.
+    no_records: AtomicBool,
     /// The file of a state that a checkpoint has, and how many resets were before it
     /// (BINLOG-FILES-5).
     stored: Mutex<(u64, u32)>,
@@ -147,6 +149,7 @@ impl Binlog {
             }),
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
+            no_records: AtomicBool::new(false),
             stored: Mutex::default(),
             status: Mutex::default(),
             moved: Wakers::default(),

@@ -107,15 +107,20 @@ impl CommitStream for Binlog {
         let kept: Vec<u64> = work.copied.iter().map(|(_, number)| *number).collect();
         spill::remove_others(&*self.disk, work.files.place(), &kept)
             .map_err(|e| io_error(&work, &e))?;
-        // `cut` has synced the files, so this is as good as a barrier. What the start rolls back
-        // needs room in the redo log before the task can append one.
+        // `cut` has synced the files, so this is as good as a barrier. Until a record comes, the
+        // checkpoint is free: what the start rolls back needs room in the redo log.
         work.maker.rest(end);
         *self.safe.lock() = work.maker.state().clone();
         self.limit.store(end.0, Release);
+        self.no_records.store(true, SeqCst);
         self.publish(&self.reached(&work, end));
         Ok(())
     }
     fn appended(&self, at: Lsn, end: Lsn, record: &[u8], hidden: Option<TrxId>) {
+        // Before the frame is complete, and so before a checkpoint could pass it.
+        if self.no_records.load(Relaxed) {
+            self.no_records.store(false, SeqCst);
+        }
         hidden.into_iter().for_each(|id| self.stages.placed(end, id));
         self.bytes.fetch_add(record.len() as u64, SeqCst);
         self.queue.lock().push(at, end, record);
@@ -128,7 +133,7 @@ impl CommitStream for Binlog {
         }
     }
     fn limit(&self) -> Lsn {
-        Lsn(self.limit.load(Acquire))
+        if self.no_records.load(SeqCst) { Lsn::MAX } else { Lsn(self.limit.load(Acquire)) }
     }
     fn state(&self) -> Vec<u8> {
         self.safe.lock().encode()

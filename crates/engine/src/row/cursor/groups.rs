@@ -2,8 +2,10 @@
 //!
 //! Where all rows of a batch were of one group, and the caller has wanted one of them, the scan
 //! goes to the next group with a search. So a search is paid for only where a group has more rows
-//! than the least batch; small groups are read one after the other, by batches that grow.
+//! than the least batch; small groups are read one after the other, by batches that grow. Where
+//! searches lead from leaf to leaf, the least batch is [`LARGE`].
 use super::{Cursor, Place, Read};
+use crate::PageNo;
 use crate::row::read_ahead::ReadAhead;
 use redolith_types::KeyLayout;
 
@@ -17,8 +19,14 @@ pub(super) struct Groups {
     /// The caller has wanted a row of the batch.
     wanted: bool,
     end: Option<End>,
+    /// The rows of the first batch of a group.
+    batch: usize,
+    /// The leaf from which the last search has led away.
+    left: Option<PageNo>,
     leaps: u64,
 }
+/// A group has at least so many rows if searches lead to other leaves.
+const LARGE: usize = 2;
 /// The end of a group is read, downwards. The scan then goes on behind the group.
 struct End {
     /// The least key behind the group; None if there is none.
@@ -30,7 +38,7 @@ struct End {
 impl Groups {
     pub(super) fn reset(&mut self) {
         self.first.clear();
-        (self.wanted, self.end) = (false, None);
+        (self.wanted, self.end, self.left) = (false, None, None);
     }
 }
 
@@ -40,8 +48,16 @@ impl Cursor {
     /// leave nothing out. `ends` is for scans upwards.
     pub fn leave_out_rows(&mut self, columns: usize, ends: bool) {
         debug_assert!(!(ends && self.reverse));
-        let groups =
-            || Groups { columns, ends, first: Vec::new(), wanted: false, end: None, leaps: 0 };
+        let groups = || Groups {
+            columns,
+            ends,
+            first: Vec::new(),
+            wanted: false,
+            end: None,
+            batch: usize::MAX,
+            left: None,
+            leaps: 0,
+        };
         self.groups = (self.read == Read::Consistent).then(groups);
     }
     /// The caller wants the row to which `next` went, and the group's other rows may be left out.
@@ -85,10 +101,16 @@ impl Cursor {
         if groups.end.is_some() {
             return;
         }
+        let leaf = self.hint.map(|(leaf, ..)| leaf);
+        if let Some(left) = groups.left.take() {
+            // Where the group before was in the same leaf, groups may be too small for searches.
+            groups.batch = if leaf == Some(left) { usize::MAX } else { LARGE };
+        }
         if !wanted || self.place != Place::Beyond || !self.last.starts_with(&groups.first) {
             return;
         }
         groups.leaps += 1;
+        groups.left = leaf;
         if self.reverse {
             // Before all keys of the group.
             self.last.clone_from(&groups.first);
@@ -126,7 +148,11 @@ impl Cursor {
     }
     fn leap(&mut self, place: Place) {
         (self.place, self.hint) = (place, None);
-        self.batch_rows = self.first_batch;
+        let batch = self.groups.as_ref().map_or(usize::MAX, |groups| match groups.end {
+            Some(_) => 1,
+            None => groups.batch,
+        });
+        self.batch_rows = self.first_batch.min(batch);
         self.ahead = ReadAhead::default();
     }
 }

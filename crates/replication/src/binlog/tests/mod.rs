@@ -112,7 +112,9 @@ fn a_closed_log_holds_the_checkpoint_at_a_frame() {
     // Behind the records that a start has found, the checkpoint is free to go.
     again.begin(end).unwrap();
     let state = State::decode(&again.state()).unwrap();
-    assert_eq!((state.lsn, again.limit()), (end, end));
+    assert_eq!((state.lsn, again.limit()), (end, Lsn::MAX));
+    again.appended(end, Lsn(end.0 + 100), &Record::Stop { us: 1 }.encode(), None);
+    assert_eq!(again.limit(), end);
 }
 
 /// Another try would succeed, and a power loss could then take the name of the file.
