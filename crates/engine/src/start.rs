@@ -266,15 +266,14 @@ impl Engine {
                 .resolve_forced(judged.definitions, first.into_iter().chain(then), report)
                 .await;
         }
-        if !first.is_empty() {
-            // A checkpoint may pass the notes of the files meanwhile (TABLEFILE-1).
-            let noted: Vec<SpaceId> = judged.files.iter().copied().collect();
-            self.note_again(&noted).await;
-        }
+        let mut files: Vec<SpaceId> = judged.files.iter().copied().collect();
+        files.sort_unstable_by_key(|space| space.0);
+        let noted = self.note_again(&files).await;
         for mut trx in first {
             // These rollbacks come before the dictionary is read.
             trx.take_back_all().await?;
         }
+        self.note_if_passed(&files, noted).await;
         self.load_dictionary().await?;
         // NEWTABLE-1: a row of the dictionary that was rolled back tells why its file exists.
         let mut explained = judged.files;
@@ -364,6 +363,7 @@ impl Engine {
         if planted(Canary::OrphansStay) {
             return Ok(());
         }
+        let mut gone = Vec::new();
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
             let space =
                 name.trim_end_matches(".rdl").parse().map(SpaceId).unwrap_or(SpaceId::SYSTEM);
@@ -375,15 +375,20 @@ impl Engine {
                      file as it is"
                 );
             } else if explained.contains(&space) {
-                match self.discard_new(space).await {
-                    Ok(()) => report.removed_files.push(format!("tables/{name}")),
-                    Err(e) => report.notes.push(e.to_string()),
-                }
+                gone.push(space);
             } else {
                 match self.set_aside(space, &name).await {
                     Ok(to) => report.set_aside.push(to),
                     Err(e) => report.notes.push(e.to_string()),
                 }
+            }
+        }
+        let mut noted = self.note_again(&gone).await;
+        for (n, space) in gone.iter().enumerate() {
+            noted = self.note_if_passed(&gone[n..], noted).await;
+            match self.discard_space(*space).await {
+                Ok(()) => report.removed_files.push(format!("tables/{}.rdl", space.0)),
+                Err(e) => report.notes.push(e.to_string()),
             }
         }
         Ok(())

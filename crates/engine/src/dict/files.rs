@@ -149,19 +149,24 @@ impl Engine {
     pub(super) async fn discard_all(&self, spaces: &[SpaceId], mut noted: Lsn) -> Result<()> {
         let mut done = Ok(());
         for (n, space) in spaces.iter().enumerate() {
-            // TABLEFILE-1: a checkpoint may have passed the notes meanwhile. The files that come
-            // last need theirs at once, too, because nothing else explains them until their turn.
-            if self.store.log.checkpoint_lsn() >= noted {
-                noted = self.note_again(&spaces[n..]).await;
-            }
+            noted = self.note_if_passed(&spaces[n..], noted).await;
             done = done.and(self.discard_space(*space).await);
         }
         done
     }
     /// Removes the file of a table that was not made.
-    pub(crate) async fn discard_new(&self, space: SpaceId) -> Result<()> {
+    async fn discard_new(&self, space: SpaceId) -> Result<()> {
         self.note_again(&[space]).await;
         self.discard_space(space).await
+    }
+    /// Notes files again if a checkpoint has passed their notes, of which the first ends at `noted`
+    /// (TABLEFILE-1). The files that come last need theirs at once, too, because nothing else
+    /// explains them until their turn. Returns the end of the first note.
+    pub(crate) async fn note_if_passed(&self, spaces: &[SpaceId], noted: Lsn) -> Lsn {
+        if self.store.log.checkpoint_lsn() >= noted {
+            return self.note_again(spaces).await;
+        }
+        noted
     }
     /// Returns the end of the first note.
     pub(crate) async fn note_again(&self, spaces: &[SpaceId]) -> Lsn {

@@ -5,7 +5,8 @@
 //! group it wants MIN or MAX of the key's next column, which the first and the last row have. A
 //! last row is only known where no condition is left to the executor.
 use crate::plan::{
-    AccessKind, AccessPath, Aggregate, Expr, ExprKind, Kind, LooseScan, SelectPlan, SourceKind,
+    AccessKind, AccessPath, Aggregate, Expr, ExprKind, Kind, LooseScan, RowLock, SelectPlan,
+    SourceKind,
 };
 use redolith_types::{IndexColumn, TableDef};
 
@@ -47,6 +48,10 @@ impl FewRows {
                 }
                 (Aggregate::Count | Aggregate::Sum | Aggregate::Avg, args) if call.distinct => {
                     for arg in args {
+                        // Texts that are equal in their collation may be different numbers.
+                        if call.function != Aggregate::Count && arg.ty.kind.is_string() {
+                            return None;
+                        }
                         few.columns.push(column(arg)?);
                     }
                 }
@@ -135,6 +140,7 @@ fn loose_scan(plan: &SelectPlan) -> Option<LooseScan> {
     let SourceKind::Table(access) = &source.kind else { return None };
     let AccessPath { index: Some(index), kind, reverse, .. } = &access.path else { return None };
     if !matches!(kind, AccessKind::FullScan | AccessKind::Ranges(_))
+        || access.lock != RowLock::None
         || plan.dependent
         || plan.grouping.as_ref().is_some_and(|grouping| grouping.first_row)
     {

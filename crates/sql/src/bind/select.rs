@@ -605,6 +605,10 @@ impl Binder<'_> {
             })
             .collect();
         let (mut wanted, nothing) = (Wanted::of(plan, count), Wanted::NOTHING);
+        if locks.first() != Some(&RowLock::None) {
+            // A locking read leaves nothing out.
+            wanted.few = None;
+        }
         for (s, item) in from.sources.into_iter().enumerate() {
             let here = std::mem::take(&mut by_source[s]);
             let source = match item.kind {

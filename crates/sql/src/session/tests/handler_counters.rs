@@ -196,10 +196,11 @@ fn loose_scans_read_few_rows() {
     let mut s = world.session();
     query(
         &mut s,
-        "CREATE TABLE g (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT, KEY ab (a, b))",
+        "CREATE TABLE g (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT, KEY ab (a, b), KEY c (c))",
     );
     for n in 0..10 {
-        let rows = (n * 500..n * 500 + 500).map(|id| format!("({id}, {n}, {}, 1)", id % 100));
+        let rows =
+            (n * 500..n * 500 + 500).map(|id| format!("({id}, {n}, {}, {})", id % 100, id / 3));
         query(&mut s, &format!("INSERT INTO g VALUES {}", rows.collect::<Vec<_>>().join(", ")));
     }
     let mut read = |text: &str| {
@@ -221,6 +222,11 @@ fn loose_scans_read_few_rows() {
         ("SELECT MIN(a), MAX(a) FROM g", 1, 2, 20),
         ("SELECT a, MAX(b) FROM g WHERE a >= 5 GROUP BY a", 5, 6, 90),
         ("SELECT a, MIN(b) FROM g WHERE b % 3 = 0 GROUP BY a", 10, 11, 100),
+        ("SELECT a, MIN(b) FROM g WHERE a >= 5 GROUP BY a", 5, 6, 60),
+        ("SELECT DISTINCT a FROM g WHERE a >= 5", 5, 6, 60),
+        // The rows that a search finds are fewer.
+        ("SELECT DISTINCT a FROM g WHERE c = 700", 1, 1, 3),
+        ("SELECT a, MIN(b) FROM g WHERE c = 700 GROUP BY a", 1, 1, 3),
     ] {
         let (answer, [key, next, rnd_next]) = read(text);
         assert_eq!((answer.len(), key), (rows, keys), "{text}: {answer:?}");
@@ -233,6 +239,7 @@ fn loose_scans_read_few_rows() {
         "SELECT a, MIN(c) FROM g GROUP BY a",
         "SELECT a, MIN(b + 1) FROM g GROUP BY a",
         "SELECT DISTINCT a FROM g WHERE RAND() < 2",
+        "SELECT DISTINCT a FROM g FOR SHARE",
     ] {
         let (answer, [_, next, rnd_next]) = read(text);
         assert_eq!(answer.len(), 10, "{text}");
