@@ -196,7 +196,7 @@ fn loose_scans_read_few_rows() {
     let mut s = world.session();
     query(
         &mut s,
-        "CREATE TABLE g (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT, KEY ab (a, b), KEY c (c))",
+        "CREATE TABLE g (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT, KEY ab (a, b), KEY (c))",
     );
     for n in 0..10 {
         let rows =
