@@ -27,6 +27,8 @@ const TABLE_ROWS: f64 = 1e6;
 /// Statistics of fewer rows than this tell nothing of the rows to come.
 const MANY_ROWS: u64 = 1000;
 const SORT: f64 = 0.5;
+/// The share of its rows for which a scan of a table that ends soon counts.
+const FIRST_ROWS: f64 = 1e-4;
 /// A group of a loose scan costs as much as so many rows.
 const LOOSE_ROWS: f64 = 32.0;
 /// The steps for the ranges of a statement's indexes: a range, or a condition in an OR, is one, for
@@ -244,8 +246,11 @@ impl Binder<'_> {
             if Some(i) != clustered
                 && let Some(mut scan) = scanning(&table.def, i, wanted, row(i), !has_filter)
             {
-                scan.cost *= self.loose_share(table, i, scan.reverse, has_filter, wanted);
-                candidates.push(scan);
+                let share = self.loose_share(table, i, scan.reverse, has_filter, wanted);
+                scan.cost *= share;
+                if wanted.sorts() || share < 1.0 {
+                    candidates.push(scan);
+                }
             }
         }
         // The last candidate is a scan of the whole table in its stored order.
@@ -287,13 +292,12 @@ impl Binder<'_> {
         has_filter: bool,
         wanted: &Wanted,
     ) -> f64 {
-        let loose = wanted
-            .few
-            .as_ref()
-            .filter(|_| !has_filter)
-            .and_then(|few| few.scan(&table.def, index, reverse, has_filter))
-            .filter(|scan| scan.columns > 0);
+        let few = wanted.few.as_ref().filter(|_| !has_filter);
+        let loose = few.and_then(|few| few.scan(&table.def, index, reverse, has_filter));
         let Some(scan) = loose else { return 1.0 };
+        if scan.columns == 0 {
+            return FIRST_ROWS;
+        }
         let known = self.statistics(table).filter(|known| known.rows >= MANY_ROWS);
         let rows = known.and_then(|known| known.rows_per_key(index, scan.columns as usize));
         rows.map_or(1.0, |rows| (LOOSE_ROWS / rows).min(1.0))
@@ -326,7 +330,7 @@ impl Bounded {
 
 /// The cost of reading these rows of an index, and of sorting them.
 fn cost_of(rows: f64, row: f64, ordered: bool, wanted: &Wanted) -> f64 {
-    let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
+    let sort = if ordered || !wanted.sorts() { 0.0 } else { rows * SORT };
     let read = if ordered && wanted.limited { rows * 0.5 } else { rows };
     read * row + sort
 }
@@ -365,7 +369,7 @@ fn scanning(
     }
     let reverse = index_order(def, Some(index), &[], &wanted.order)?;
     let share = match (wanted.limited, no_filter) {
-        (true, true) => 1e-4,
+        (true, true) => FIRST_ROWS,
         (true, false) => 0.5,
         (false, _) => 1.0,
     };
@@ -379,7 +383,7 @@ fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candid
         _ => clustered.and_then(|_| index_order(def, clustered, &[], &wanted.order)),
     };
     let sort =
-        if order.is_some() || wanted.purpose == Purpose::Nothing { 0.0 } else { TABLE_ROWS * SORT };
+        if order.is_some() || !wanted.sorts() { 0.0 } else { TABLE_ROWS * SORT };
     let share = if order.is_some() && wanted.limited { 0.5 } else { 1.0 };
     Candidate {
         index: clustered,

@@ -233,15 +233,12 @@ impl Binder<'_> {
             }
             ast::SetItem::Names { charset, collation } => {
                 let default = Some(self.cx.utf8mb4);
-                SetItem::Names(
-                    collation_option(self.cx, charset.as_deref(), collation.as_deref(), default)?
-                        .unwrap_or(self.cx.utf8mb4),
-                )
+                let (charset, collation) = (charset.as_deref(), collation.as_deref());
+                SetItem::Names(collation_option(self.cx, charset, collation, default)?)
             }
-            ast::SetItem::CharacterSet(charset) => SetItem::CharacterSet(
-                collation_option(self.cx, charset.as_deref(), None, None)?
-                    .unwrap_or(self.cx.utf8mb4),
-            ),
+            ast::SetItem::CharacterSet(charset) => {
+                SetItem::CharacterSet(collation_option(self.cx, charset.as_deref(), None, None)?)
+            }
             ast::SetItem::Transaction { target, isolation, read_only } => SetItem::Transaction {
                 target: *target,
                 isolation: *isolation,

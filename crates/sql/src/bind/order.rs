@@ -25,6 +25,8 @@ pub(super) enum Purpose {
     Group,
     /// MIN or MAX can be read from the first row.
     Extreme,
+    /// Rows of groups can be left out; the order itself is of no use.
+    Few,
 }
 
 impl Wanted {
@@ -60,14 +62,14 @@ impl Wanted {
             {
                 return some(Some(vec![(column as usize, descending)]), Purpose::Extreme, true);
             }
-            let keys = match FewRows::of(plan).filter(|_| sources == 1 && grouping.implicit) {
-                Some(few) => Some(few.order()),
-                None => grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect(),
-            };
+            if grouping.implicit && sources == 1 {
+                return some(FewRows::of(plan).map(|few| few.order()), Purpose::Few, false);
+            }
+            let keys = grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect();
             return some(keys, Purpose::Group, false);
         }
         if plan.distinct && plan.order.is_empty() && sources == 1 {
-            return some(FewRows::of(plan).map(|few| few.order()), Purpose::Group, false);
+            return some(FewRows::of(plan).map(|few| few.order()), Purpose::Few, false);
         }
         let order = plan
             .order
@@ -77,10 +79,15 @@ impl Wanted {
         some(order, Purpose::Order, plan.limit.count.is_some() && !plan.distinct)
     }
 
+    /// Whether rows in another order have to be sorted.
+    pub fn sorts(&self) -> bool {
+        !matches!(self.purpose, Purpose::Nothing | Purpose::Few)
+    }
+
     /// Removes sorting from the plan if the chosen access path makes it needless.
     pub fn satisfied(&mut self, plan: &mut SelectPlan, chosen: &Chosen, table: &TableInfo) {
         match self.purpose {
-            Purpose::Nothing => {}
+            Purpose::Nothing | Purpose::Few => {}
             Purpose::Order if chosen.ordered => {
                 plan.order.clear();
                 plan.output.truncate(plan.visible);
@@ -89,7 +96,7 @@ impl Wanted {
             Purpose::Group | Purpose::Extreme => {
                 let Some(grouping) = &mut plan.grouping else { return };
                 if self.purpose == Purpose::Group {
-                    grouping.sorted = chosen.ordered && !grouping.implicit;
+                    grouping.sorted = chosen.ordered;
                     // Groups come in the order of their keys, so ORDER BY the keys needs no
                     // sorting.
                     let in_order = plan.order.len() <= grouping.keys.len()

@@ -80,11 +80,12 @@ pub enum SetItem {
         name: Box<str>,
         value: SetValue,
     },
-    /// SET NAMES: character_set_client, _connection, _results and collation_connection.
-    Names(Collation),
-    /// SET CHARACTER SET: client and results get this collation, the connection gets the
-    /// database's.
-    CharacterSet(Collation),
+    /// SET NAMES: character_set_client, _connection, _results and collation_connection. None for
+    /// DEFAULT, the GLOBAL character_set_client.
+    Names(Option<Collation>),
+    /// SET CHARACTER SET: client and results get this collation (None: as above), the
+    /// connection gets the database's.
+    CharacterSet(Option<Collation>),
     /// SET [SESSION|GLOBAL] TRANSACTION ...
     Transaction {
         target: SetTarget,

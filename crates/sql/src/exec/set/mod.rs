@@ -30,8 +30,8 @@ pub struct NextTransaction {
 /// An item that has been checked.
 enum Change {
     User(Box<str>, UserVariable),
-    Names(Collation),
-    CharacterSet(Collation),
+    Names(Option<Collation>),
+    CharacterSet(Option<Collation>),
     NextTransaction(NextTransaction),
     Monitor(MonitorAction, String),
     Global(Var, Setting),
@@ -93,16 +93,25 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
     Ok(!autocommit_before && cx.vars.is_on(Var::Autocommit) && cx.in_transaction)
 }
 
+fn set_names(cx: &mut AdminContext<'_>, collation: Option<Collation>) {
+    let of_all = || match cx.settings.collation(Var::CharacterSetClient).map(Collation::charset) {
+        None | Some(Charset::Utf8mb4) => cx.vars.collation(Var::DefaultCollationForUtf8mb4),
+        Some(charset) => Some(charset.default_collation()),
+    };
+    let collation = collation.or_else(of_all).unwrap_or(Collation::Utf8mb4GeneralCi);
+    cx.vars.set_names(collation);
+}
+
 fn make(cx: &mut AdminContext<'_>, change: Change) -> Result<()> {
     match change {
         Change::User(name, value) => {
             cx.session.user_variables.set(&name, value, &mut cx.session.memory)?
         }
-        Change::Names(collation) => cx.vars.set_names(collation),
+        Change::Names(collation) => set_names(cx, collation),
         Change::CharacterSet(collation) => {
             let database =
                 cx.vars.collation(Var::CollationDatabase).unwrap_or(Collation::Utf8mb4GeneralCi);
-            cx.vars.set_names(collation);
+            set_names(cx, collation);
             cx.vars.store_bits(Var::CollationConnection, database.id() as u64);
         }
         Change::NextTransaction(next) => {
