@@ -18,7 +18,7 @@ use crate::settings::{Kind, SessionVars, Setting, Settings, Taken, Var};
 use crate::status::MonitorAction;
 use redolith_engine::{DoublewriteMode, Engine, LEAST_POOL_INSTANCE_BYTES};
 use redolith_types::convert::{to_f64, to_u64};
-use redolith_types::{Collation, Value};
+use redolith_types::{Charset, Collation, Value};
 
 /// The settings of SET TRANSACTION for the next transaction only. They are cleared when it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -94,9 +94,9 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
 }
 
 fn set_names(cx: &mut AdminContext<'_>, collation: Option<Collation>) {
-    let of_all = || match cx.settings.collation(Var::CharacterSetClient).map(Collation::charset) {
-        None | Some(Charset::Utf8mb4) => cx.vars.collation(Var::DefaultCollationForUtf8mb4),
-        Some(charset) => Some(charset.default_collation()),
+    let of_all = || match cx.settings.collation(Var::CharacterSetClient).charset() {
+        Charset::Utf8mb4 => cx.vars.collation(Var::DefaultCollationForUtf8mb4),
+        charset => Some(charset.default_collation()),
     };
     let collation = collation.or_else(of_all).unwrap_or(Collation::Utf8mb4GeneralCi);
     cx.vars.set_names(collation);
