@@ -342,8 +342,8 @@ impl Parser<'_> {
                 CastType::Char { length: Some(512), charset: None }
             };
             let (mut modes, mut defaults) = (['n', 'n'], [null(), null()]);
-            for (n, on) in ["EMPTY", "ERROR"].into_iter().enumerate() {
-                if let Some((mode, default)) = p.json_reaction(on)? {
+            for (n, reaction) in p.json_reactions(false)?.into_iter().enumerate() {
+                if let Some((mode, default)) = reaction {
                     (modes[n], defaults[n]) = (mode, default);
                 }
             }
@@ -356,46 +356,49 @@ impl Parser<'_> {
 
     /// A path of JSON_VALUE or JSON_TABLE, which is a literal.
     pub(super) fn json_path(&mut self) -> Result<Expr> {
-        let before = self.position();
-        let is_text = self.peek().kind.is_string();
+        let first = self.peek();
         let path = self.expr()?;
         match path.kind {
-            ExprKind::Literal(_) if is_text => Ok(path),
+            ExprKind::Literal(_) if first.kind.is_string() => Ok(path),
             ExprKind::Introduced(..) => Ok(path),
-            _ => {
-                self.rewind(before);
-                self.fail()
-            }
+            _ => Err(self.error_at(first)),
         }
     }
 
-    /// `{NULL | ERROR | DEFAULT x} ON {EMPTY | ERROR}`, if it is there: a letter for it, and the
-    /// default.
-    pub(super) fn json_reaction(&mut self, on: &str) -> Result<Option<(char, Expr)>> {
-        let is_here = |p: &Self| p.at_nth(1, "ON") && p.at_nth(2, on);
-        if self.at("DEFAULT") {
-            // A default of ON ERROR may come without one of ON EMPTY.
-            let before = self.position();
-            self.advance();
+    /// What is done ON EMPTY, and what ON ERROR: a letter and the default, where the clauses are
+    /// there. ON EMPTY comes first, except `in_any_order`.
+    pub(super) fn json_reactions(
+        &mut self,
+        in_any_order: bool,
+    ) -> Result<[Option<(char, Expr)>; 2]> {
+        let mut found = [None, None];
+        while let Some(reaction) = self.json_reaction()? {
+            let n = usize::from(!self.at("EMPTY"));
+            let may_come = found[n].is_none() && (n == 1 || in_any_order || found[1].is_none());
+            if !may_come || !self.accept(["EMPTY", "ERROR"][n]) {
+                return self.fail();
+            }
+            found[n] = Some(reaction);
+        }
+        Ok(found)
+    }
+    /// `{NULL | ERROR | DEFAULT x} ON`, if it is there.
+    fn json_reaction(&mut self) -> Result<Option<(char, Expr)>> {
+        let follows = self.at_nth(1, "ON") && (self.at_nth(2, "EMPTY") || self.at_nth(2, "ERROR"));
+        let reaction = if self.accept("DEFAULT") {
             if self.at("NULL") {
                 return self.fail();
             }
-            let default = self.deeper(|p| p.needle())?;
-            if self.accept("ON") && self.accept(on) {
-                return Ok(Some(('d', default)));
-            }
-            self.rewind(before);
+            ('d', self.deeper(|p| p.needle())?)
+        } else if follows && self.accept("NULL") {
+            ('n', null())
+        } else if follows && self.accept("ERROR") {
+            ('e', null())
+        } else {
             return Ok(None);
-        }
-        let letter = match () {
-            _ if self.at("NULL") && is_here(self) => 'n',
-            _ if self.at("ERROR") && is_here(self) => 'e',
-            _ => return Ok(None),
         };
-        for _ in 0..3 {
-            self.advance();
-        }
-        Ok(Some((letter, null())))
+        self.expect("ON")?;
+        Ok(Some(reaction))
     }
 
     fn case(&mut self) -> Result<ExprKind> {

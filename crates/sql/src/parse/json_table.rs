@@ -60,11 +60,10 @@ impl Parser<'_> {
 
     /// What follows the name of a column that has a type.
     fn json_table_column(&mut self, name: &str) -> Result<JsonTableColumnKind> {
-        let before = self.position();
+        let first = self.peek();
         let (ty, is_serial) = self.data_type(name)?;
         if is_serial {
-            self.rewind(before);
-            return self.fail();
+            return Err(self.error_at(first));
         }
         if self.accept("EXISTS") {
             self.expect("PATH")?;
@@ -72,21 +71,15 @@ impl Parser<'_> {
         }
         self.expect("PATH")?;
         let path = self.json_path()?;
-        let mut on_empty = self.json_instead("EMPTY")?;
-        let on_error = self.json_instead("ERROR")?;
-        if on_empty.is_none() && on_error.is_some() {
-            // MySQL takes the clauses in this order, too.
-            on_empty = self.json_instead("EMPTY")?;
-        }
-        let [on_empty, on_error] = [on_empty, on_error].map(|i| i.unwrap_or(JsonInstead::Null));
+        let [on_empty, on_error] = self.json_reactions(true)?.map(instead);
         Ok(JsonTableColumnKind::Value { ty, path, on_empty, on_error })
     }
+}
 
-    fn json_instead(&mut self, on: &str) -> Result<Option<JsonInstead>> {
-        Ok(self.json_reaction(on)?.map(|(letter, default)| match letter {
-            'e' => JsonInstead::Error,
-            'd' => JsonInstead::Default(default),
-            _ => JsonInstead::Null,
-        }))
+fn instead(reaction: Option<(char, Expr)>) -> JsonInstead {
+    match reaction {
+        Some(('e', _)) => JsonInstead::Error,
+        Some(('d', default)) => JsonInstead::Default(default),
+        _ => JsonInstead::Null,
     }
 }

@@ -134,7 +134,6 @@ pub struct Splitter {
 impl Splitter {
     /// A splitter that leaves out the first `skip` lines.
     pub fn new(mut format: TextFormat, layout: Layout, skip: u64) -> Splitter {
-        let has_lines = !format.lines_terminated.is_empty();
         if format.lines_terminated == format.fields_terminated {
             format.lines_terminated = Box::default();
         }
@@ -146,7 +145,7 @@ impl Splitter {
         }
         let (place, skipped_rows) = match skip {
             0 => (Place::Line, 0),
-            _ if has_lines => (Place::Skipped(skip), 0),
+            _ if line.is_some() => (Place::Skipped(skip), 0),
             _ => (Place::Line, skip),
         };
         Splitter {

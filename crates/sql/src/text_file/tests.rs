@@ -52,6 +52,16 @@ fn shown(rows: Vec<Row>) -> Vec<String> {
     rows.into_iter().map(|row| row.into_iter().map(field).collect::<Vec<_>>().join("|")).collect()
 }
 
+/// Where nothing tells the end of a line from that of a field, rows are skipped, and the text ends.
+#[test]
+fn lines_that_end_as_fields_do_are_skipped_as_rows() {
+    let same = format(",", "", "\\", ",", "");
+    assert_eq!(rows(&same, 2, 0, "1,2,3,4,5,6"), ["1|2", "3|4", "5|6"]);
+    assert_eq!(rows(&same, 2, 1, "1,2,3,4,5,6"), ["3|4", "5|6"]);
+    assert_eq!(rows(&same, 2, u64::MAX, "1,2,3,4,5,6"), [""; 0]);
+    assert_eq!(rows(&same, 2, u64::MAX, ""), [""; 0]);
+}
+
 /// Tests SPLIT-2.
 #[test]
 fn plain_fields_are_not_copied() {

@@ -411,6 +411,20 @@ fn sessions_together_are_bounded() {
     assert_eq!(world.db.memory.used(), start);
 }
 
+/// What is read of a text may take many times its length.
+#[test]
+fn texts_that_are_read_into_lists_are_charged() {
+    let (_world, mut s) = world();
+    for (text, few) in [
+        ("SELECT LENGTH(REGEXP_REPLACE('a', '(a)', REPEAT('$1', {})))", "1000"),
+        ("SELECT GTID_SUBSET(CONCAT('3e11fa47-71ca-11e1-9e33-c80aa9429562', REPEAT(':1', {})), '')", "0"),
+    ] {
+        assert_eq!(lines(&mut s, &text.replace("{}", "1000")), [few]);
+        assert_eq!(lines(&mut s, &text.replace("{}", "200000")), ["error 3170"], "{text}");
+    }
+    assert_eq!(s.state.memory.statement.used(), 0);
+}
+
 /// Tests XA-5.
 #[test]
 fn locks_of_prepared_transactions_stay_charged() {

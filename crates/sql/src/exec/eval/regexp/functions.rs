@@ -1,7 +1,7 @@
 //! The functions REGEXP_LIKE(), REGEXP_INSTR(), REGEXP_SUBSTR() and REGEXP_REPLACE().
 use super::super::Eval;
 use super::super::function::no_common_charset;
-use super::replacement::Replacement;
+use super::replacement::{self, Replacement};
 use super::{Compiled, MatchType};
 use crate::bind::collation_mix::collation_of;
 use crate::error::{Result, SqlError};
@@ -241,6 +241,9 @@ fn replaced(
     let Some(mut found) = nth(env, compiled, searched, from, occurrence)? else {
         return Ok(text.to_vec());
     };
+    let special = with.iter().filter(|byte| matches!(byte, b'$' | b'\\')).count();
+    env.steps(special)?;
+    env.charge(special * replacement::REFERENCE_BYTES)?;
     let replacement = Replacement::parse(with, || compiled.groups())?;
     let (mut out, mut copied, mut charged) = (Vec::new(), 0, 0);
     loop {

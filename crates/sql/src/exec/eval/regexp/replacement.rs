@@ -10,6 +10,10 @@ pub struct Replacement {
     pub groups: Vec<usize>,
 }
 
+/// The most that a reference to a group takes while a replacement is read: lists that grow exist
+/// twice for a while.
+pub const REFERENCE_BYTES: usize = 2 * (size_of::<Part>() + 3 * size_of::<usize>());
+
 enum Part {
     Text(Vec<u8>),
     /// The match itself.
