@@ -382,8 +382,7 @@ fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candid
         Purpose::Nothing => None,
         _ => clustered.and_then(|_| index_order(def, clustered, &[], &wanted.order)),
     };
-    let sort =
-        if order.is_some() || !wanted.sorts() { 0.0 } else { TABLE_ROWS * SORT };
+    let sort = if order.is_some() || !wanted.sorts() { 0.0 } else { TABLE_ROWS * SORT };
     let share = if order.is_some() && wanted.limited { 0.5 } else { 1.0 };
     Candidate {
         index: clustered,
