@@ -419,7 +419,8 @@ fn texts_that_are_read_into_lists_are_charged() {
     for (text, few) in [
         ("SELECT LENGTH(REGEXP_REPLACE('a', '(a)', REPEAT('$1', {})))", "1000"),
         (
-            "SELECT GTID_SUBSET(CONCAT('3e11fa47-71ca-11e1-9e33-c80aa9429562', REPEAT(':1', {})), '')",
+            "SELECT GTID_SUBSET(CONCAT('3e11fa47-71ca-11e1-9e33-c80aa9429562', \
+                REPEAT(':1', {})), '')",
             "0",
         ),
     ] {
