@@ -114,8 +114,9 @@ impl<B: Backend> Connection<B> {
         }
         let id = self.channel.process.id;
         let replicas = source.binlog.replicas();
-        for old in replicas.begin_dump(id, server_id, self.replica_uuid()) {
-            self.server.processes.kill(old, Kill::Connection);
+        let before = replicas.begin_dump(id, server_id, self.replica_uuid());
+        for old in &before {
+            self.server.processes.kill(*old, Kill::Connection);
         }
         let checksum = match self.replica_variable("binlog_checksum") {
             Some(name) if name.eq_ignore_ascii_case("CRC32") => Some(Checksum::Crc32),
@@ -132,7 +133,7 @@ impl<B: Backend> Connection<B> {
             return Err(Ended::Killed.into());
         }
         match begun {
-            Some(dump) => self.follow(&source, dump.map_err(refused)?, flags).await,
+            Some(dump) => self.follow(&source, dump.map_err(refused)?, flags, &before).await,
             None => Err(Over::Refused(error::interrupted())),
         }
     }
@@ -155,8 +156,14 @@ impl<B: Backend> Connection<B> {
         Ok(Some(MariadbStart { position, domain }))
     }
 
-    /// Enters the replica among those that acknowledge, if it has said that it does.
-    fn acking_replica(&self, source: &BinlogSource, dump: &Dump) -> Option<AckingReplica> {
+    /// Enters the replica among those that acknowledge, if it has said that it does, in the place
+    /// of its connections from before.
+    fn acking_replica(
+        &self,
+        source: &BinlogSource,
+        dump: &Dump,
+        before: &[u32],
+    ) -> Option<AckingReplica> {
         let set = |name: &str| match self.session.user_variable(name, MAX_VALUE_BYTES) {
             Ok(value) => value.is_some_and(|v| v != "0"),
             Err(VariableTooLong) => true,
@@ -168,7 +175,9 @@ impl<B: Backend> Connection<B> {
             source.binlog.replicas().note(self.channel.process.id, |replica| {
                 (replica.is_semi_sync, replica.acknowledged) = (true, begin);
             });
-            source.binlog.semi_sync().join(begin, dump.resets())
+            let before: Vec<u64> = before.iter().map(|id| u64::from(*id)).collect();
+            let id = u64::from(self.channel.process.id);
+            source.binlog.semi_sync().join(id, &before, begin, dump.resets())
         })
     }
 
@@ -177,6 +186,7 @@ impl<B: Backend> Connection<B> {
         source: &BinlogSource,
         mut dump: Dump,
         flags: u16,
+        before: &[u32],
     ) -> Result<(), Over> {
         let period = self
             .replica_variable("heartbeat_period")
@@ -185,7 +195,7 @@ impl<B: Backend> Connection<B> {
             .map(|ns| Duration::from_nanos(ns).max(LEAST_HEARTBEAT));
         let mut heartbeat = pin!(sleep(period.unwrap_or_default()));
         let process = self.channel.process.clone();
-        let acks = self.acking_replica(source, &dump);
+        let acks = self.acking_replica(source, &dump, before);
         // The request may have had a long set of GTIDs.
         self.channel.input.trim();
         loop {

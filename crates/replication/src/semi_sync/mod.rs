@@ -113,9 +113,8 @@ struct State {
     /// How often the log has begun anew (SEMI-4), and the end of what is in no file since then.
     resets: u64,
     lost: Lsn,
-    /// By the number of the dump.
+    /// By the connection that dumps.
     replicas: BTreeMap<u64, Acked>,
-    next_replica: u64,
     /// By the LSN that is waited for, and the number of the wait.
     waiting: BTreeMap<(Lsn, u64), Waker>,
     next_wait: u64,
@@ -268,17 +267,22 @@ impl SemiSync {
     }
 
     /// A replica that acknowledges begins to read. `from`: it has everything before this position.
-    /// `resets`: how often the log had begun anew before the log that it reads.
-    pub fn join(self: &Arc<SemiSync>, from: Option<BinlogPosition>, resets: u64) -> AckingReplica {
-        let number = {
+    /// `resets`: how often the log had begun anew before the log that it reads. The connections
+    /// `before` were the same replica's: it counts once.
+    pub fn join(
+        self: &Arc<SemiSync>,
+        number: u64,
+        before: &[u64],
+        from: Option<BinlogPosition>,
+        resets: u64,
+    ) -> AckingReplica {
+        {
             let mut state = self.state.lock();
-            state.next_replica += 1;
-            let number = state.next_replica;
+            before.iter().for_each(|old| _ = state.replicas.remove(old));
             if state.resets == resets {
                 state.replicas.insert(number, Acked::default());
             }
-            number
-        };
+        }
         let replica = AckingReplica { semi_sync: self.clone(), number };
         from.into_iter().for_each(|from| replica.acknowledged(from));
         replica

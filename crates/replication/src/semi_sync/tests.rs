@@ -31,6 +31,12 @@ impl Wake for Wakes {
     }
 }
 
+/// The number of another connection that dumps.
+fn next_connection() -> u64 {
+    static NEXT: AtomicUsize = AtomicUsize::new(100);
+    NEXT.fetch_add(1, SeqCst) as u64
+}
+
 /// A binary log with commits that wait.
 struct World {
     rig: Rig,
@@ -58,7 +64,10 @@ impl World {
         self.semi_sync().status().on
     }
     fn join(&self, from: Option<BinlogPosition>) -> AckingReplica {
-        self.semi_sync().join(from, self.rig.binlog.place_now().0)
+        self.join_as(next_connection(), &[], from)
+    }
+    fn join_as(&self, number: u64, before: &[u64], from: Option<BinlogPosition>) -> AckingReplica {
+        self.semi_sync().join(number, before, from, self.rig.binlog.place_now().0)
     }
     /// Logs a transaction. Returns the end of its commit.
     fn log(&mut self) -> Lsn {
@@ -283,6 +292,26 @@ fn marks_are_bounded_and_follow_rotations() {
     assert_eq!(world.semi_sync().state.lock().marks.len(), 0);
 }
 
+/// A replica that has connected again counts once, also while its old connection is not gone yet.
+/// Tests SEMI-1.
+#[test]
+fn a_replica_counts_once() {
+    let mut world = World::new();
+    world.semi_sync().set(|s| s.replicas = 2);
+    let (old, other) = (world.join_as(1, &[], Some(world.end())), world.join(Some(world.end())));
+    let lsn = world.log();
+    let mut wait = world.wait(lsn);
+    old.acknowledged(world.end());
+    assert_eq!(wait.poll(), None);
+    let new = world.join_as(2, &[1], Some(world.end()));
+    old.acknowledged(world.end());
+    new.acknowledged(world.end());
+    drop(old);
+    assert_eq!((wait.poll(), world.semi_sync().status().replicas), (None, 2));
+    other.acknowledged(world.end());
+    assert_eq!(wait.poll(), Some(Waited::Acknowledged));
+}
+
 /// Tests SEMI-4.
 #[test]
 fn acknowledgements_of_the_log_before_a_reset_count_for_nothing() {
@@ -305,7 +334,7 @@ fn acknowledgements_of_the_log_before_a_reset_count_for_nothing() {
     assert_eq!(world.semi_sync().status().replicas, 0);
     let after = world.log();
     let mut wait = world.wait(after);
-    let late = world.semi_sync().join(Some(far), 0);
+    let late = world.semi_sync().join(next_connection(), &[], Some(far), 0);
     for replica in [&old, &late] {
         replica.acknowledged(far);
     }

@@ -20,8 +20,9 @@
 //!
 //! **The capacity** in force is `in_force_bytes`. It equals the setting (`capacity_bytes`) or is on
 //! its way down to the setting: after each checkpoint it is at most a quarter more than the bytes
-//! that the redo log holds, and a 64th less than before. A redo log that shrinks thus slows its
-//! writers and does not stop them.
+//! that the redo log holds, and a 64th less than before, but, however many small checkpoints come,
+//! at least an eighth more than these bytes. A redo log that shrinks thus slows its writers and does
+//! not stop them.
 //!
 //! **Slowing down.** From 7/8 of the room for ordinary work, each change of a row is held up for a
 //! time that doubles with each tenth of the rest (`delay_us`). The writers thus settle where they
@@ -92,7 +93,8 @@ impl Bounds {
     fn follow(&mut self, end: u64) {
         let age = end.saturating_sub(self.checkpoint);
         let less = self.in_force_bytes - self.in_force_bytes / 64;
-        self.in_force_bytes = self.capacity_bytes.max(less.min(age + age / 4));
+        let on_its_way = less.max(age + age / 8).min(age + age / 4).min(self.in_force_bytes);
+        self.in_force_bytes = self.capacity_bytes.max(on_its_way);
     }
     fn capacity_end(&self, class: Class) -> u64 {
         self.checkpoint + self.in_force_bytes - self.kept(class, self.reserve())

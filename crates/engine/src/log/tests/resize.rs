@@ -178,6 +178,14 @@ fn the_capacity_changes_and_files_come_and_go() {
     log.set_capacity(1 << 20);
     runtime.run();
     assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > 1 << 20);
+    // However little a checkpoint moves, all kinds of work have room.
+    for _ in 0..300 {
+        log.write_checkpoint(Lsn(log.checkpoint_lsn().0 + 2048), b"");
+        runtime.run();
+        assert!(log.capacity_now() >= (age(&log) + age(&log) / 8).min(1 << 22));
+        assert!(log.credit_reserved(2000).is_ok() && log.credit_last(100).is_ok());
+    }
+    assert!(log.credit(2000).is_ok() && log.capacity_now() < 1 << 22);
     let mut steps = 0;
     while log.capacity_now() > 1 << 20 {
         fill(&log, &runtime, 1 << 15);
