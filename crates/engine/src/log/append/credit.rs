@@ -21,8 +21,8 @@
 //! **The capacity** in force is `in_force_bytes`. It equals the setting (`capacity_bytes`) or is on
 //! its way down to the setting: after each checkpoint it is at most a quarter more than the bytes
 //! that the redo log holds, and a 64th less than before, but, however many small checkpoints come,
-//! at least an eighth more than these bytes. A redo log that shrinks thus slows its writers and does
-//! not stop them.
+//! at least an eighth more than these bytes. A redo log that shrinks thus slows its writers and
+//! does not stop them.
 //!
 //! **Slowing down.** From 7/8 of the room for ordinary work, each change of a row is held up for a
 //! time that doubles with each tenth of the rest (`delay_us`). The writers thus settle where they
