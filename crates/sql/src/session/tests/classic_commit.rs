@@ -181,7 +181,7 @@ fn a_commit_is_hidden_until_replicas_have_it() {
     server.run("SET GLOBAL rpl_semi_sync_source_enabled = ON");
     server.run("SET GLOBAL rpl_semi_sync_source_timeout = 1000000");
     let binlog = server.binlog().clone();
-    let replica = binlog.semi_sync().join(None, 0);
+    let replica = binlog.semi_sync().join(1, &[], None, 0);
     for (point, killed, before, after) in [
         ("AFTER_SYNC", false, "0", "1"),
         ("AFTER_COMMIT", false, "2", "2"),
