@@ -419,6 +419,9 @@ impl Engine {
     }
 
     async fn end_tasks(&self) {
+        // Nobody stamps files from here on until the tasks have ended, and they may need a
+        // checkpoint.
+        self.store.spaces.closing.store(true, Release);
         self.closing.store(true, Release);
         self.close_step.notify();
         loop {
@@ -435,7 +438,6 @@ impl Engine {
         self.end_tasks().await;
         // Whatever fails, the tasks that write files end before the directory is unlocked.
         let mut closed = save_counters(self).await;
-        self.store.spaces.closing.store(true, Release);
         // The first flush writes pages, whose files are then stamped; the second flush writes the
         // stamped headers.
         self.flusher.sharp().await;

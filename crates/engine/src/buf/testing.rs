@@ -182,6 +182,8 @@ pub struct MemDisk {
     files: Mutex<HashMap<PathBuf, Arc<MemFile>>>,
     pub now_ms: AtomicU64,
     pub log: Arc<Mutex<Vec<(String, char, u64)>>>,
+    /// The pages of which a write was announced.
+    pub told: Mutex<Vec<PageId>>,
 }
 impl MemDisk {
     pub fn mem(&self, name: impl AsRef<Path>) -> Arc<MemFile> {
@@ -262,6 +264,9 @@ impl PageIo for MemDisk {
             .lock()
             .get(Path::new(&format!("space_{}", space.0)))
             .map(|f| f.clone() as Arc<dyn File>))
+    }
+    fn written(&self, id: PageId) {
+        self.told.lock().push(id);
     }
     fn describe(&self, space: SpaceId) -> (String, String) {
         (format!("space_{}", space.0), format!("t{}", space.0))

@@ -203,6 +203,20 @@ fn copies_are_durable_before_pages_are_written_and_the_log_before_both() {
     );
 }
 
+/// The header alone follows from a stamp; the header with other pages does not. Tests REGISTER-2.
+#[test]
+fn a_write_that_begins_with_the_header_tells_of_other_pages() {
+    let rig = rig(100, 128, DoublewriteMode::On);
+    let runs = [(0..4, vec![3]), (0..1, vec![0]), (0..40, vec![31, 39]), (7..9, vec![8])];
+    for (pages, told) in runs {
+        pages.clone().for_each(|no| rig.change(no, 7));
+        assert_eq!(block_on(rig.writer.write(rig.claim(100), false)), pages.len());
+        block_on(rig.writer.sync());
+        let told: Vec<PageId> = told.into_iter().map(|no| pid(16, no)).collect();
+        assert_eq!(std::mem::take(&mut *rig.disk.told.lock()), told, "{pages:?}");
+    }
+}
+
 #[test]
 fn without_doublewrite_there_is_one_write_per_page_and_syncs_are_shared() {
     let rig = rig(100, 128, DoublewriteMode::Off);

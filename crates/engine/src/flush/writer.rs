@@ -230,7 +230,8 @@ impl Writer {
             };
             let run = 1 + (1..most).take_while(follows).count();
             if let Some(file) = self.file(id.space) {
-                self.pool.io.written(id);
+                // The last page, as a run may begin with the header, which does not count.
+                self.pool.io.written(copies.ids[first + run - 1]);
                 let mut buf = if run == 1 { self.pool.spare.lock().pop() } else { None }
                     .unwrap_or_else(|| AlignedBuf::new(run * PAGE_SIZE));
                 (0..run).for_each(|n| {

@@ -89,6 +89,8 @@ pub struct Lexer<'t> {
     last_was_name: bool,
     /// The lexer has met a comment.
     has_comment: bool,
+    /// A comment began with `--` and a control character.
+    has_odd_comment: bool,
     /// The last token was `_charset`: a string that follows is not in the client's character set.
     after_introducer: bool,
 }
@@ -122,6 +124,7 @@ impl<'t> Lexer<'t> {
             after_dot: false,
             last_was_name: false,
             has_comment: false,
+            has_odd_comment: false,
             after_introducer: false,
         }
     }
@@ -131,6 +134,12 @@ impl<'t> Lexer<'t> {
     /// True if a comment stood before the last token or before an earlier token.
     pub fn has_comment(&self) -> bool {
         self.has_comment
+    }
+
+    /// True if such a comment began with `--` and a control character that is no white space: where
+    /// such a byte stands for a literal, the same text has two minus signs.
+    pub fn has_odd_comment(&self) -> bool {
+        self.has_odd_comment
     }
 
     #[inline]
@@ -146,7 +155,10 @@ impl<'t> Lexer<'t> {
                 b'#' => self.skip_line(),
                 // "--" begins a comment only before white space, a control character or the end
                 // (5--3 is 8).
-                b'-' if self.peek(1) == b'-' && self.peek(2) <= b' ' => self.skip_line(),
+                b'-' if self.peek(1) == b'-' && self.peek(2) <= b' ' => {
+                    self.has_odd_comment |= matches!(self.peek(2), 1..=8 | 14..=31);
+                    self.skip_line();
+                }
                 b'*' if self.in_version_comment && self.peek(1) == b'/' => {
                     self.in_version_comment = false;
                     self.pos += 2;

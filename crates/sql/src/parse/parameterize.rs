@@ -18,7 +18,9 @@ use crate::plan::PatternStart;
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
-/// The bytes that stand for literals in a shape. No valid text has such a byte between its tokens.
+/// The bytes that stand for literals in a shape. Between the tokens of a valid text such a byte can
+/// only be in a comment, and only behind `--` can it be what tells a comment from a literal. Such a
+/// text counts as invalid.
 const INTEGER: u8 = 1;
 const WIDE_INTEGER: u8 = 2;
 const DECIMAL: u8 = 3;
@@ -52,8 +54,8 @@ pub struct Parameterized {
     pub repeat: Option<Repeat>,
     /// The text has a `?`: it is a text for PREPARE.
     pub has_params: bool,
-    /// The text has bytes that form no token. Such a byte may equal a literal's byte, so the shape
-    /// does not identify the statement (PARAM-1).
+    /// The text has bytes that form no token, or a comment of `--` and a control character. Such a
+    /// byte may equal a literal's byte, so the shape does not identify the statement (PARAM-1).
     pub invalid: bool,
     /// The statement has nothing but comments.
     pub blank: bool,
@@ -210,6 +212,7 @@ impl Parameterized {
             }
             pass.look(self, token.end as usize)?;
         }
+        self.invalid |= lexer.has_odd_comment();
         Ok(())
     }
 }
@@ -298,11 +301,12 @@ impl Pass<'_> {
                         text: self.text,
                         mode: self.mode,
                         shape: shape..parameterized.shape.len(),
+                        literals: parameterized.literals.len() - literals,
                     };
                     let (end, count) =
                         self.same_rows(&mut rows, parameterized, token.end as usize)?;
                     if count > 0 {
-                        let stride = (parameterized.literals.len() - literals) / (count + 1);
+                        let stride = rows.literals;
                         parameterized.repeat = Some(Repeat {
                             skip: token.end as usize..end,
                             first: literals,
@@ -331,7 +335,10 @@ impl Pass<'_> {
         let (mut end, mut count) = (start, 0);
         loop {
             let literals = parameterized.literals.len();
-            let Some(row_end) = rows.row(parameterized, end) else {
+            let row_end = rows.row(parameterized, end);
+            let Some(row_end) =
+                row_end.filter(|_| parameterized.literals.len() - literals == rows.literals)
+            else {
                 parameterized.literals.truncate(literals);
                 return Ok((end, count));
             };
@@ -348,6 +355,8 @@ struct SameRows<'t> {
     mode: SqlMode,
     /// The part of the shape that is the first row, with its parentheses.
     shape: Range<usize>,
+    /// The number of the row's literals.
+    literals: usize,
 }
 
 impl SameRows<'_> {
@@ -391,7 +400,7 @@ impl SameRows<'_> {
             }
             copied = Some(token.end as usize);
             if at == self.shape.end {
-                return copied;
+                return copied.filter(|_| !lexer.has_odd_comment());
             }
         }
     }
@@ -438,6 +447,11 @@ mod tests {
             );
         }
         assert!(!parameterized("SELECT 1 /* \x01 */, '\x01', `\x01`").invalid);
+        // Two minus signs and a literal, and a comment.
+        assert!(!parameterized("SELECT 5--3, 5-- \x01\n, 5 #\x01").invalid);
+        assert!(parameterized("SELECT 5--\x01").invalid);
+        let rows = parameterized("INSERT INTO t VALUES (5--3\n),(5--\x01\n)");
+        assert!(rows.invalid && rows.repeat.is_none() && rows.literals.len() == 3);
     }
 
     /// Tests PARAM-2.

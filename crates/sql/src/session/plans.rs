@@ -119,6 +119,7 @@ impl Session {
         if !parameterized.invalid
             && let Some(plan) = self.db.plans.text(&self.context, &parameterized.shape, literal)
             && !self.state.temporary.hide_from(&plan)
+            && plan.params as usize <= parameterized.literals.len()
         {
             return Ok(plan);
         }
@@ -485,6 +486,6 @@ impl Parameterized {
             }
             _ => n,
         };
-        self.literals[at].text(text)
+        self.literals.get(at).map_or(&[], |literal| literal.text(text))
     }
 }

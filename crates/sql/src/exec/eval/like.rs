@@ -13,7 +13,7 @@ pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[
 }
 /// Like [`like`], but now and then calls `stop` with the number of characters compared since the
 /// last call. An error of `stop` ends the search.
-pub(super) fn like_unless(
+pub(crate) fn like_unless(
     collation: Collation,
     escape: Option<char>,
     text: &[u8],
@@ -172,8 +172,11 @@ impl Matcher<'_> {
                     .and_then(|end| self.begins(end, part.items, &mut steps))
                     .is_some_and(<[u8]>::is_empty));
             };
+            steps += 1;
             let behind = if is_first {
                 self.begins(rest, part.items, &mut steps)
+            } else if part.items.is_empty() {
+                Some(rest)
             } else {
                 self.find(rest, &part, &mut steps, stop)?
             };

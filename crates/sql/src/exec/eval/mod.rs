@@ -39,7 +39,7 @@ mod units;
 
 pub use cast::coerce;
 pub(in crate::exec) use json::metered;
-pub(crate) use like::one_escape;
+pub(crate) use like::{like_unless, one_escape};
 pub use like::{fixed_start, like};
 pub use regexp::Compiled as CompiledRegexp;
 use regexp::MatchType;

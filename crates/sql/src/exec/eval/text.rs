@@ -201,10 +201,17 @@ impl<'v> Eval<'v, '_, '_> {
         }
         // Trailing spaces count, even if the collation ignores them.
         let spaces = |text: &[u8]| text.iter().rev().take_while(|b| **b == b' ').count();
-        let position = list
-            .split(|b| *b == b',')
-            .position(|item| spaces(item) == spaces(&wanted) && collation.equal(item, &wanted));
-        Ok(Value::Int(position.map_or(0, |n| n as i64 + 1)))
+        let wanted_spaces = spaces(&wanted);
+        for (n, item) in list.split(|b| *b == b',').enumerate() {
+            self.env.step()?;
+            if spaces(item) == wanted_spaces {
+                self.env.bytes(item.len() + wanted.len())?;
+                if collation.equal(item, &wanted) {
+                    return Ok(Value::Int(n as i64 + 1));
+                }
+            }
+        }
+        Ok(Value::Int(0))
     }
 
     /// CONV(n, from, to). A negative base means that the number is signed.

@@ -17,7 +17,7 @@ pub(crate) use server::{character_sets, collations, engines, processes_in_schema
 pub(crate) use tables::status_of as table_status;
 
 use super::admin::AdminContext;
-use super::eval::like;
+use super::eval::like_unless;
 use super::pace::LONG;
 use super::scan::go_on;
 use super::server_rows::{Gathered, Row, filtered};
@@ -71,10 +71,15 @@ pub async fn run(
         ShowFilter::Like(pattern) => {
             let column = stmt.kind.like_column();
             let collation = stmt.kind.columns()[column].1.collation();
+            if pattern.len() >= LONG {
+                cx.engine.runtime.leave_worker();
+            }
+            let process = &cx.session.process;
             filtered(rows, |row| {
-                go_on(&cx.session.process)?;
+                go_on(process)?;
                 let name = row.get(column).and_then(|v| v.as_bytes()).unwrap_or_default();
-                Ok(like(collation, Some('\\'), name, pattern.as_bytes()))
+                let stop = &mut |_| go_on(process);
+                like_unless(collation, Some('\\'), name, pattern.as_bytes(), stop)
             })?
         }
         ShowFilter::Where(condition) => cx.filter(condition, params, rows)?,
