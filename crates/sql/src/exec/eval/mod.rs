@@ -39,8 +39,8 @@ mod units;
 
 pub use cast::coerce;
 pub(in crate::exec) use json::metered;
-pub(crate) use like::{like_unless, one_escape};
 pub use like::{fixed_start, like};
+pub(crate) use like::{like_unless, one_escape};
 pub use regexp::Compiled as CompiledRegexp;
 use regexp::MatchType;
 
