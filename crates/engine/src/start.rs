@@ -383,14 +383,12 @@ impl Engine {
                 }
             }
         }
-        let mut noted = self.note_again(&gone).await;
-        for (n, space) in gone.iter().enumerate() {
-            noted = self.note_if_passed(&gone[n..], noted).await;
-            match self.discard_space(*space).await {
-                Ok(()) => report.removed_files.push(format!("tables/{}.rdl", space.0)),
-                Err(e) => report.notes.push(e.to_string()),
-            }
-        }
+        let noted = self.note_again(&gone).await;
+        self.discard_each(&gone, noted, |space, done| match done {
+            Ok(()) => report.removed_files.push(format!("tables/{}.rdl", space.0)),
+            Err(e) => report.notes.push(e.to_string()),
+        })
+        .await;
         Ok(())
     }
     /// Moves the file of a space that no table owns to the folder of orphans. Returns its new name.

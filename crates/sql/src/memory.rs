@@ -176,13 +176,6 @@ impl Account {
         Account::exact(&self.server)
     }
 
-    /// An empty account of the same kind.
-    fn another(&self) -> Account {
-        let mut other = Account::with_credit(&self.server, self.credit);
-        other.limit = self.limit;
-        other
-    }
-
     /// Charges `bytes` more, or fails with error 3170 and charges nothing.
     #[inline]
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
@@ -318,7 +311,7 @@ impl SessionMemory {
     }
     /// The account of the transaction's locks, which the session no longer holds.
     pub fn hand_over_locks(&mut self) -> Account {
-        let empty = self.locks.another();
+        let empty = Account::new(&self.locks.server);
         std::mem::replace(&mut self.locks, empty)
     }
     /// Releases the memory of a transaction that has ended.

@@ -146,13 +146,23 @@ impl Engine {
         }
     }
     /// Removes files of which the notes end at `noted` or later.
-    pub(super) async fn discard_all(&self, spaces: &[SpaceId], mut noted: Lsn) -> Result<()> {
-        let mut done = Ok(());
+    pub(super) async fn discard_all(&self, spaces: &[SpaceId], noted: Lsn) -> Result<()> {
+        let mut all = Ok(());
+        let keep_first = |_, done| all = std::mem::replace(&mut all, Ok(())).and(done);
+        self.discard_each(spaces, noted, keep_first).await;
+        all
+    }
+    /// As `discard_all`; `done` gets what became of each file.
+    pub(crate) async fn discard_each(
+        &self,
+        spaces: &[SpaceId],
+        mut noted: Lsn,
+        mut done: impl FnMut(SpaceId, Result<()>) + Send,
+    ) {
         for (n, space) in spaces.iter().enumerate() {
             noted = self.note_if_passed(&spaces[n..], noted).await;
-            done = done.and(self.discard_space(*space).await);
+            done(*space, self.discard_space(*space).await);
         }
-        done
     }
     /// Removes the file of a table that was not made.
     async fn discard_new(&self, space: SpaceId) -> Result<()> {

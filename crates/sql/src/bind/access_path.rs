@@ -293,7 +293,7 @@ impl Binder<'_> {
         wanted: &Wanted,
     ) -> f64 {
         let few = wanted.few.as_ref().filter(|_| !has_filter);
-        let loose = few.and_then(|few| few.scan(&table.def, index, reverse, has_filter));
+        let loose = few.and_then(|few| few.scan(&table.def, index, reverse, false));
         let Some(scan) = loose else { return 1.0 };
         if scan.columns == 0 {
             return FIRST_ROWS;

@@ -42,16 +42,15 @@ impl Wanted {
             ExprKind::Column { source, column } if source == first => Some(column as usize),
             _ => None,
         };
-        let some = |order: Option<Vec<(usize, bool)>>, purpose, limited| match order {
-            Some(order) if !order.is_empty() => {
-                let few = FewRows::of(plan).filter(|_| sources == 1);
-                Wanted { order, purpose, limited, few }
-            }
-            _ => Wanted::NOTHING,
-        };
         if sources == 0 {
             return Wanted::NOTHING;
         }
+        let few = if sources == 1 { FewRows::of(plan) } else { None };
+        let by_groups = few.as_ref().map(FewRows::order);
+        let some = |order: Option<Vec<(usize, bool)>>, purpose, limited| match order {
+            Some(order) if !order.is_empty() => Wanted { order, purpose, limited, few },
+            _ => Wanted::NOTHING,
+        };
         if let Some(grouping) = &plan.grouping {
             if grouping.rollup {
                 return Wanted::NOTHING;
@@ -63,13 +62,13 @@ impl Wanted {
                 return some(Some(vec![(column as usize, descending)]), Purpose::Extreme, true);
             }
             if grouping.implicit && sources == 1 {
-                return some(FewRows::of(plan).map(|few| few.order()), Purpose::Few, false);
+                return some(by_groups, Purpose::Few, false);
             }
             let keys = grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect();
             return some(keys, Purpose::Group, false);
         }
         if plan.distinct && plan.order.is_empty() && sources == 1 {
-            return some(FewRows::of(plan).map(|few| few.order()), Purpose::Few, false);
+            return some(by_groups, Purpose::Few, false);
         }
         let order = plan
             .order

@@ -119,6 +119,7 @@ impl Session {
         if !parameterized.invalid
             && let Some(plan) = self.db.plans.text(&self.context, &parameterized.shape, literal)
             && !self.state.temporary.hide_from(&plan)
+            // A plan of other literals would be a defect (PARAM-1). It must not end the server.
             && plan.params as usize <= parameterized.literals.len()
         {
             return Ok(plan);
