@@ -266,8 +266,8 @@ impl SemiSync {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// A replica that acknowledges begins to read, on connection `number`. `from`: it has everything
-    /// before this position. `resets`: how often the log had begun anew before the log that it
+    /// A replica that acknowledges begins to read, on connection `number`. `from`: it has all that
+    /// is before this position. `resets`: how often the log had begun anew before the log that it
     /// reads. The connections `before` were the same replica's: it counts once.
     pub fn join(
         self: &Arc<SemiSync>,
