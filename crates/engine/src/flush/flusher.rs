@@ -301,7 +301,7 @@ impl Flusher {
         let oldest = pool.dirty.oldest().min(tail);
         Load {
             age_bytes: (tail.0 - oldest.0) as f64,
-            capacity_bytes: log.capacity_bytes() as f64,
+            capacity_bytes: log.usable_bytes() as f64,
             log_bytes_per_s: pace.log_bytes_per_s,
             due_pages_per_s: if dirty == 0 {
                 0.0
@@ -332,7 +332,7 @@ impl Flusher {
         let mut last = self.disk.now();
         while !self.stopping.load(Acquire) {
             let notified = self.notified.seen();
-            let (checkpoint, capacity) = (log.checkpoint(), log.capacity_bytes());
+            let (checkpoint, capacity) = (log.checkpoint(), log.usable_bytes());
             let age = log.tail().0.saturating_sub(checkpoint.0);
             let full = age as f64 >= rate::HARD * capacity as f64 || self.is_pressed();
             let interval = Duration::from_millis(self.settings.checkpoint_interval_ms.get().into());

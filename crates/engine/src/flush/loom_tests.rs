@@ -38,7 +38,7 @@ impl LogView for Frames {
     fn checkpoint(&self) -> Lsn {
         Lsn(0)
     }
-    fn capacity_bytes(&self) -> u64 {
+    fn usable_bytes(&self) -> u64 {
         FRAME
     }
     fn flush_to(&self, _: Lsn) -> BoxFuture<()> {

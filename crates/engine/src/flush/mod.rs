@@ -66,7 +66,7 @@ pub(crate) trait LogView: Send + Sync + 'static {
     /// The LSN of the last checkpoint written.
     fn checkpoint(&self) -> Lsn;
     /// The most bytes that may lie between checkpoint and tail.
-    fn capacity_bytes(&self) -> u64;
+    fn usable_bytes(&self) -> u64;
     /// Makes the log durable up to `lsn`, and resolves then.
     fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Resolves when sessions wait for the checkpoint to move. Only one task may await it.
@@ -91,8 +91,8 @@ impl LogView for Log {
     fn checkpoint(&self) -> Lsn {
         self.checkpoint_lsn()
     }
-    fn capacity_bytes(&self) -> u64 {
-        Log::capacity_bytes(self)
+    fn usable_bytes(&self) -> u64 {
+        Log::usable_bytes(self)
     }
     fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(Log::flush_to(self, lsn))

@@ -73,7 +73,7 @@ impl LogView for FakeLog {
     fn checkpoint(&self) -> Lsn {
         Lsn(self.checkpoint.load(SeqCst))
     }
-    fn capacity_bytes(&self) -> u64 {
+    fn usable_bytes(&self) -> u64 {
         self.capacity
     }
     fn flush_to(&self, lsn: Lsn) -> BoxFuture<()> {

@@ -18,6 +18,15 @@ impl Log {
     pub fn capacity_now(&self) -> u64 {
         self.room.bounds().in_force_bytes
     }
+    /// The most bytes between checkpoint and tail that the disk has room for: the capacity that is
+    /// set, and less while no segment can be made.
+    pub fn usable_bytes(&self) -> u64 {
+        let b = self.room.bounds();
+        match self.room.is_failing() {
+            true => b.capacity_bytes.min(b.files_end - b.checkpoint),
+            false => b.capacity_bytes,
+        }
+    }
     /// Changes the capacity. A larger capacity takes effect at once. A smaller capacity takes
     /// effect as the checkpoint moves, for which the page cleaners now hurry.
     pub fn set_capacity(&self, bytes: u64) {

@@ -54,7 +54,7 @@ impl LogView for Reading {
     fn checkpoint(&self) -> Lsn {
         self.checkpoint
     }
-    fn capacity_bytes(&self) -> u64 {
+    fn usable_bytes(&self) -> u64 {
         self.capacity_bytes
     }
     fn flush_to(&self, _: Lsn) -> BoxFuture<()> {

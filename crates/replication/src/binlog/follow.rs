@@ -99,7 +99,7 @@ impl Binlog {
         let log = &engine.store.log;
         let behind = log.durable().0.saturating_sub(self.limit.load(Acquire));
         let mut work = self.work.lock();
-        if behind < log.capacity_bytes() / 8 || work.barrier {
+        if behind < log.usable_bytes() / 8 || work.barrier {
             return None;
         }
         // Without room the barrier is tried again at the next turn.

@@ -422,6 +422,10 @@ impl LogRoom {
     pub(crate) fn recovered(&self) {
         self.failure.lock().1 = None;
     }
+    /// Whether no segment could be made the last time.
+    pub(in crate::log) fn is_failing(&self) -> bool {
+        self.failure.lock().1.is_some()
+    }
     /// How often making a segment has failed, and the reason of the last failure if no segment was
     /// made since.
     pub(crate) fn failure(&self) -> (u64, Option<Error>) {
