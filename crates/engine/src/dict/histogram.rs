@@ -174,9 +174,10 @@ impl Dictionary {
         self.state.write().histograms.set(table, histograms);
     }
     pub(crate) fn add_histogram(&self, table: u64, column: String, histogram: Histogram) {
-        let mut all = self.histograms(table).map(|all| (*all).clone()).unwrap_or_default();
-        all.insert(column, Arc::new(histogram));
-        self.set_histograms(table, all);
+        let mut state = self.state.write();
+        let all = state.histograms.0.entry(table).or_default();
+        // Nobody else has the map while a start reads the dictionary, so nothing is copied.
+        Arc::make_mut(all).insert(column, Arc::new(histogram));
     }
     /// Forgets what belongs to no table (HISTOGRAM-1).
     pub(crate) fn forget_stray_histograms(&self) {

@@ -13,7 +13,7 @@ const TABLES: &str = "CREATE DATABASE s; USE s; \
 fn filled(world: &World) -> Session {
     let mut s = world.session();
     query(&mut s, TABLES);
-    let x = |n: u32| if n % 10 == 0 { n } else { 1 };
+    let x = |n: u32| if n.is_multiple_of(10) { n } else { 1 };
     let rows: Vec<_> = (1..=1000)
         .map(|n| format!("({n}, {n}, {}, '{}')", x(n), "n".repeat(n as usize % 60)))
         .collect();
