@@ -183,11 +183,7 @@ impl SessionLocks {
     }
     /// Takes the catalog's lock (SLOCK-2). A session that has stopped all definitions would wait
     /// for itself.
-    pub async fn lock_catalog(
-        &mut self,
-        engine: &Engine,
-        wait: MetadataLockWait<'_>,
-    ) -> Result<()> {
+    async fn lock_catalog(&mut self, engine: &Engine, wait: MetadataLockWait<'_>) -> Result<()> {
         if self.passes.holds() {
             return Err(conflicting_read_lock());
         }

@@ -77,7 +77,8 @@ async fn change(
     let (wait, engine) = (cx.wait(), cx.engine);
     let schema = [(&*name.schema, MetadataLockMode::Read)];
     let table = [(&*name.schema, &*name.name, MetadataLockMode::Read)];
-    cx.locks.take(engine, &schema, &table, wait.on(engine)).await?;
+    // The statement changes the dictionary, so it takes the locks of a definition, in their order.
+    cx.locks.take_for_ddl(engine, &schema, &table, wait.on(engine)).await?;
     let Some(table) = engine.table(&name.schema, &name.name).await? else {
         return Ok(vec![match engine.dict.view(&name.schema, &name.name) {
             Some(_) => error("Cannot create histogram statistics for a view."),
@@ -114,8 +115,6 @@ async fn change(
             None => places.iter().map(|_| None).collect(),
         };
         let names = places.iter().map(|at| table.def.columns[*at].name.clone());
-        // From here on the statement changes the dictionary, as definitions do.
-        cx.locks.lock_catalog(engine, wait.on(engine)).await?;
         engine.change_histograms(&table, names.zip(made).collect()).await?;
     }
     let verb = if asked.buckets.is_some() { "created" } else { "removed" };
