@@ -279,7 +279,7 @@ impl Engine {
         let mut explained = judged.files;
         explained.extend(judged.definitions.iter().filter_map(|named| match named {
             Named::Table(r) => Some(SpaceId(r.space)),
-            Named::Schema(..) | Named::View(_) => None,
+            Named::Schema(..) | Named::View(_) | Named::Histogram(_) => None,
         }));
         for trx in prepared {
             let prepared = self.restore_prepared(trx).await?;
@@ -303,6 +303,7 @@ impl Engine {
         report: &mut Report,
     ) -> Result<()> {
         definitions.into_iter().for_each(|d| self.define(d));
+        self.dict.forget_stray_histograms();
         for mut trx in unfinished {
             if self.config.forced.rolls_back() {
                 trx.rollback().await?;
@@ -332,11 +333,17 @@ impl Engine {
         while c.next(&mut trx).await? {
             self.define(record::parse(&self.dict_table, c.payload(&trx).await?)?);
         }
+        self.dict.forget_stray_histograms();
         Ok(())
     }
     fn define(&self, named: Named) {
         match named {
             Named::Schema(name, r) => self.dict.put_schema(&name, r),
+            Named::Histogram(found) => {
+                if let Some((table, column, histogram)) = found {
+                    self.dict.add_histogram(table, column, *histogram);
+                }
+            }
             Named::View(def) => self.dict.replace_views(&[], vec![View::new(&self.dict, *def)]),
             Named::Table(r) => {
                 let t = record::make_table(&self.dict, *r, self.sys.next_id(), |_| TrxId::NONE);

@@ -24,6 +24,14 @@ pub fn record(data: &[u8]) {
             assert_eq!(format!("{found:?}"), format!("{same:?}"));
             return;
         }
+        Ok(Named::Histogram(Some((_, _, found)))) => {
+            let again = record::histogram_row(&table, name, &found);
+            let Ok(Named::Histogram(Some((_, _, same)))) = record::parse(&table, &again) else {
+                panic!("what was written is read")
+            };
+            assert_eq!(format!("{found:?}"), format!("{same:?}"));
+            return;
+        }
         _ => return,
     };
     let again = record::table_row(&table, name, &found);

@@ -301,7 +301,7 @@ async fn fill(
 /// Copies the rows of a table into a table that takes its place.
 async fn rebuild(e: &Arc<Engine>, old: &Arc<Table>, def: TableDef, gives_up: bool) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
-    let begun = e.begin_replacement(&mut trx, old, def, 1).await;
+    let begun = e.begin_replacement(&mut trx, old, def, 1, &[]).await;
     let later = old.clustered().id % 3 < 2;
     finish(e, trx, begun, (gives_up, later), async |trx, t| {
         let mut c = Cursor::new(old.clone(), 0, Vec::new(), None, false, Read::Consistent);

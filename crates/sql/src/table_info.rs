@@ -19,6 +19,10 @@ pub trait Catalog: Send + Sync {
     fn view(&self, _schema: &str, _name: &str) -> Option<Arc<View>> {
         None
     }
+    /// Whether the table has histograms.
+    fn has_histograms(&self, _table: &TableInfo) -> bool {
+        false
+    }
     /// The catalog that all sessions see, if this one has temporary tables besides (TEMPTABLE-4).
     fn shared(&self) -> Option<&dyn Catalog> {
         None

@@ -216,6 +216,9 @@ impl Catalog for SessionCatalog<'_> {
             None => self.all.view(schema, name),
         }
     }
+    fn has_histograms(&self, table: &TableInfo) -> bool {
+        self.all.has_histograms(table)
+    }
     fn shared(&self) -> Option<&dyn Catalog> {
         Some(self.all)
     }

@@ -19,6 +19,7 @@
 //! or belongs to another tree, has no pages.
 use super::ddl::{Change, copy_counters, made_by};
 use super::free_trees::AT_ONCE;
+use super::histogram::kept_in_place;
 use super::index_build::Building;
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::Table;
@@ -172,10 +173,13 @@ impl Engine {
             record::table_name(&r.def.schema, &r.def.name),
         );
         let row = record::table_row(&self.dict_table, &name, &r);
-        let changes = match old == name {
+        let mut changes = match old == name {
             true => vec![Change::Put(name, row)],
             false => vec![Change::Remove(old), Change::Add(name, row)],
         };
+        let had = self.dict.histograms(t.id).unwrap_or_default();
+        let histograms = kept_in_place(&had, &t.def, &r.def);
+        changes.extend(self.move_histograms(t, r.id, &histograms));
         let replaced = |trx| {
             let same = r.trees.len() >= t.indexes.len()
                 && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
@@ -185,6 +189,7 @@ impl Engine {
             if let Some(n) = counter {
                 new.auto_increment.store(n, Release);
             }
+            self.dict.set_histograms(new.id, histograms);
             self.dict.put_table(new.clone());
             new
         };

@@ -11,6 +11,9 @@
 //! | table | 1 id u64; 2 space u32; 3 tree, repeated; 4 AUTO_INCREMENT u64; 5 schema; 6 name; 7 column, repeated; 8 index, repeated; 9 collation u16; 10 comment; 11 unfinished tree, repeated; 12 format of its rows u16; 0x8002 check, repeated |
 //! | view | as a table: 5, 6, 7 and 9; 0x8001 what is the view's own |
 //! | view's own | 1 text of the SELECT; 2 user and 3 host of DEFINER; 4 sql_mode u64; 5 collation of character_set_client u16; 6 collation_connection u16; 7 algorithm u8: 0 UNDEFINED, 1 MERGE, 2 TEMPTABLE; 8 check option u8: 0 none, 1 LOCAL, 2 CASCADED; 9 flags u8: 1 SQL SECURITY INVOKER, 2 rows can be changed, 4 the columns' names are listed |
+//! | histogram | 0x8003 what is the histogram's own; 1 checksum of that, CRC-32C |
+//! | histogram's own | 1 type; 2 kind u8: 0 singleton, 1 equi-height; 3 share of NULLs f64; 4 share of rows looked at f64; 5 time u64, microseconds since 1970; 6 buckets that were asked for u32; 7 bucket, repeated |
+//! | bucket | 1 least value and 2 greatest value (the same without), each a row of a table with one column of the type; 3 cumulative share f64; 4 different values u64 |
 //! | tree | id u64, root u32, without tags |
 //! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
 //! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |
@@ -24,6 +27,7 @@
 //! Format 2 of the data directory had records without tags (postcard's). They can be read, and
 //! become tagged records when they are written the next time. A table's id is at least 1024, so no
 //! old table record begins with a zero; an old schema record is one byte long.
+pub(super) mod histogram;
 pub(super) mod view;
 
 use super::record::{SchemaRecord, TableRecord, TreeRecord};

@@ -11,6 +11,7 @@
 //! The callers hold the metadata locks: `Exclusive` on the table, and `Read` on its schema, or
 //! `Exclusive` to create or drop the schema.
 use super::files::NewFile;
+use super::histogram::{Histograms, kept_in_place};
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use super::view::View;
@@ -84,6 +85,7 @@ impl Engine {
         let (tables, views) = (self.dict.tables(name), self.dict.views(name));
         let mut changes: Vec<Change> =
             tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
+        changes.extend(tables.iter().flat_map(|t| self.dict.without_histograms(t)));
         changes.extend(views.iter().map(|v| Change::Remove(v.key())));
         changes.push(Change::Remove(record::schema_name(name)));
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
@@ -110,32 +112,41 @@ impl Engine {
             return Err(Error::TableExists(def.name.clone()));
         }
         let (r, file) = self.new_file(def, auto_increment).await?;
-        let (new, ticket) = self.enter(r, file, Change::Add, record, |now| now).await?;
+        let (new, ticket) = self.enter(r, file, Change::Add, None, record, |now| now).await?;
         ticket.durable().await;
         Ok(new)
     }
     /// Commits the record of a table whose file has been made, and with that enters the table. If
-    /// this fails, the file goes. `put` makes the change of the dictionary's row. `since` says from
-    /// the transaction's number which views see the table's trees.
+    /// this fails, the file goes. `put` makes the change of the dictionary's row. The table gets
+    /// the histograms of the one that it `replaces`. `since` says from the transaction's number
+    /// which views see the table's trees.
     pub(super) async fn enter(
         self: &Arc<Self>,
         r: TableRecord,
         file: NewFile,
         put: impl FnOnce(Vec<u8>, Vec<u8>) -> Change,
+        replaces: Option<&Table>,
         record: Option<Vec<u8>>,
         since: impl FnOnce(TrxId) -> TrxId,
     ) -> Result<(Arc<Table>, CommitTicket)> {
         let name = record::table_name(&r.def.schema, &r.def.name);
         let row = record::table_row(&self.dict_table, &name, &r);
-        let change = put(name, row);
+        let mut changes = vec![put(name, row)];
+        let (id, mut histograms) = (r.id, Histograms::new());
+        if let Some(old) = replaces {
+            let had = self.dict.histograms(old.id).unwrap_or_default();
+            histograms = kept_in_place(&had, &old.def, &r.def);
+            changes.extend(self.move_histograms(old, id, &histograms));
+        }
         let entered = |now| {
             let since = since(now);
             let t = make_table(&self.dict, r, TrxId::NONE, |_| since);
             t.counters_ready.store(true, Release);
+            self.dict.set_histograms(id, histograms);
             self.dict.put_table(t.clone());
             t
         };
-        match self.commit_changes(&[change], record, entered).await {
+        match self.commit_changes(&changes, record, entered).await {
             Ok(entered) => {
                 file.keep();
                 Ok(entered)
@@ -152,10 +163,11 @@ impl Engine {
         tables: &[Arc<Table>],
         record: Option<Vec<u8>>,
     ) -> Result<()> {
-        let changes: Vec<Change> = tables
+        let mut changes: Vec<Change> = tables
             .iter()
             .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
             .collect();
+        changes.extend(tables.iter().flat_map(|t| self.dict.without_histograms(t)));
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
         let (noted, _) = self.note_all_files(&spaces).await?;
         let gone = |_| tables.iter().for_each(|t| self.dict.remove_table(t));
@@ -172,7 +184,7 @@ impl Engine {
         // To make the file takes long. A checkpoint that passed the note before the commit would
         // leave nothing that explains the old file.
         let noted = self.note_files(&[t.space]).await?;
-        let (new, ticket) = self.enter(r, file, Change::Put, record, |now| now).await?;
+        let (new, ticket) = self.enter(r, file, Change::Put, Some(t), record, |now| now).await?;
         self.discard_after(Some(ticket), vec![t.space], noted).await?;
         Ok(new)
     }

@@ -3,7 +3,9 @@
 //!
 //! **SAMPLE-1** Statistics never change. Newer ones take their place in the table, and those who
 //! hold the old ones find out by [`Statistics::are_current`].
+use super::Dictionary;
 use super::counters::spread_keys;
+use super::histogram::{Histogram, Histograms};
 use super::table::Table;
 use crate::btree::Seek;
 use crate::buf::Latch;
@@ -11,6 +13,7 @@ use crate::engine::Engine;
 use crate::page::index;
 use crate::runtime::give_way;
 use crate::{PageId, Result, Try};
+use redolith_types::TableDef;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -29,13 +32,25 @@ pub struct Statistics {
     /// For each index of the definition, the number of different values of its first column, of its
     /// first two columns, and so on. Empty for an index that could not be read.
     distinct: Vec<Vec<u64>>,
+    /// The histograms that the table's columns had, for statistics of columns without an index.
+    histograms: Option<Arc<Histograms>>,
     /// Newer statistics have taken their place.
     replaced: AtomicBool,
 }
 impl Statistics {
     /// Statistics of a table of `rows` rows whose indexes have these numbers of different values.
     pub fn new(rows: u64, distinct: Vec<Vec<u64>>) -> Statistics {
-        Statistics { rows, distinct, replaced: AtomicBool::new(false) }
+        Statistics { rows, distinct, histograms: None, replaced: AtomicBool::new(false) }
+    }
+    /// Whether any column has a histogram.
+    pub fn has_histograms(&self) -> bool {
+        self.histograms.is_some()
+    }
+    /// The histogram of a column of table `def`, if it is one of the column as it is (HISTOGRAM-3).
+    pub fn histogram(&self, def: &TableDef, column: usize) -> Option<Arc<Histogram>> {
+        let column = def.columns.get(column)?;
+        let histogram = self.histograms.as_ref()?.get(&column.name)?;
+        (histogram.ty == column.ty).then(|| histogram.clone())
     }
     /// The number of rows with the same values in the first `columns` columns of index `index` of
     /// the definition, on average. None if it is not known.
@@ -48,6 +63,25 @@ impl Statistics {
     pub fn are_current(&self, t: &Table) -> bool {
         let rows = t.rows.load(Relaxed).max(0) as u64;
         !self.replaced.load(Acquire) && rows.abs_diff(self.rows) <= self.rows / 10 + FEW_ROWS
+    }
+}
+
+impl Table {
+    /// Puts statistics in the place of older ones, with the histograms of this moment: those who
+    /// change histograms change them first and then renew the statistics.
+    fn put_statistics(&self, dict: &Dictionary, made: Statistics) -> Arc<Statistics> {
+        let mut place = self.statistics.write();
+        let made = Arc::new(Statistics { histograms: dict.histograms(self.id), ..made });
+        if let Some(old) = place.replace(made.clone()) {
+            old.replaced.store(true, Release);
+        }
+        made
+    }
+    /// The histograms have changed. Returns false if the table has no statistics to renew.
+    pub(super) fn renew_statistics(&self, dict: &Dictionary) -> bool {
+        let Some(old) = self.statistics() else { return false };
+        self.put_statistics(dict, Statistics::new(old.rows, old.distinct.clone()));
+        true
     }
 }
 
@@ -70,11 +104,7 @@ impl Engine {
             distinct.push(found.unwrap_or_default());
             give_way(&*self.runtime).await;
         }
-        let made = Arc::new(Statistics::new(rows, distinct));
-        if let Some(old) = t.statistics.write().replace(made.clone()) {
-            old.replaced.store(true, Release);
-        }
-        made
+        t.put_statistics(&self.dict, Statistics::new(rows, distinct))
     }
     /// Estimates the number of different values of the first column of index `no`, of its first two
     /// columns, and so on. The numbers are exact where the index is one page, and 0 for a

@@ -3,9 +3,10 @@
 //!
 //! The dictionary's own table has id 1. Its column `name VARBINARY` is the key, and `body LONGBLOB`
 //! the record ([`codec`]). A schema's name is `d` and the schema; a table's or view's name is `t`,
-//! the schema, a 0 byte and the table. Page 2 of the system space holds the counters, after the
-//! common header: next object id u64 at 24 (tables, indexes and spaces share one sequence),
-//! transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
+//! the schema, a 0 byte and the table. Histograms have rows, too ([`histogram`]). Page 2 of the
+//! system space holds the counters, after the common header: next object id u64 at 24 (tables,
+//! indexes and spaces share one sequence), transaction high-water mark u64 at 32. Page 3 is the
+//! root of the dictionary's tree.
 //!
 //! - DICT-1: a table's file exists, durably, before the table's record commits, and is removed
 //!   after the removal of the record is durable. So a file without a record is rubbish.
@@ -18,6 +19,7 @@ mod ddl;
 pub mod estimate;
 mod files;
 mod free_trees;
+pub mod histogram;
 pub mod index_build;
 pub mod metadata_lock;
 pub mod new_table;
@@ -76,6 +78,7 @@ struct State {
     ids: HashMap<u64, Arc<Table>>,
     /// Views by schema and name.
     views: BTreeMap<String, BTreeMap<String, Arc<View>>>,
+    histograms: histogram::ByTable,
 }
 
 /// Metadata locks by name.
@@ -193,7 +196,8 @@ impl Dictionary {
         removed: &[&Table],
         entered: impl IntoIterator<Item = Arc<Table>>,
     ) {
-        let mut s = self.state.write();
+        let mut state = self.state.write();
+        let s = &mut *state;
         for table in removed {
             table.dropped.store(true, Release);
             s.ids.remove(&table.id);
@@ -217,8 +221,13 @@ impl Dictionary {
                 if let Some(old) = old {
                     old.dropped.store(true, Release);
                     s.ids.remove(&old.id);
+                    s.histograms.forget(old.id);
                 }
             }
+        }
+        // A renamed table is entered again with its id.
+        for table in removed.iter().filter(|table| !s.ids.contains_key(&table.id)) {
+            s.histograms.forget(table.id);
         }
         self.version.fetch_add(1, AcqRel);
     }

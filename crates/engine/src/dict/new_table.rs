@@ -19,6 +19,7 @@
 //!   itself has made obsolete would never be removed.
 use super::ddl::Change;
 use super::files::NewFile;
+use super::histogram::{Histograms, kept};
 use super::index_build::Building;
 use super::record::{self, make_table};
 use super::table::Table;
@@ -37,6 +38,8 @@ pub struct NewTable {
     table: Arc<Table>,
     /// The table whose place it takes.
     replaces: Option<Arc<Table>>,
+    /// The histograms that it keeps of that table.
+    histograms: Histograms,
     /// Where the note ends that its file goes (NEWTABLE-3).
     noted: Lsn,
     state: State,
@@ -62,23 +65,25 @@ impl Engine {
         auto_increment: u64,
     ) -> Result<NewTable> {
         self.require_free_name(&def)?;
-        self.make_in(trx, def, auto_increment, None).await
+        self.make_in(trx, def, auto_increment, None, &[]).await
     }
     /// Like [`begin_table`](Self::begin_table), for a table that takes the place of another one,
     /// perhaps with another name. The caller holds the metadata locks of both names, and copies the
     /// rows that a consistent read finds: transactions that a crash has left open in the old table
-    /// may not be rolled back yet.
+    /// may not be rolled back yet. `columns` are the old and the new names of the columns whose
+    /// values stay: they keep their histograms.
     pub async fn begin_replacement(
         self: &Arc<Self>,
         trx: &mut Trx,
         old: &Arc<Table>,
         def: TableDef,
         auto_increment: u64,
+        columns: &[(String, String)],
     ) -> Result<NewTable> {
         if (&def.schema, &def.name) != (&old.def.schema, &old.def.name) {
             self.require_free_name(&def)?;
         }
-        self.make_in(trx, def, auto_increment, Some(old.clone())).await
+        self.make_in(trx, def, auto_increment, Some(old.clone()), columns).await
     }
     fn require_free_name(&self, def: &TableDef) -> Result<()> {
         self.dict.require_schema(&def.schema)?;
@@ -93,6 +98,7 @@ impl Engine {
         def: TableDef,
         auto_increment: u64,
         replaces: Option<Arc<Table>>,
+        columns: &[(String, String)],
     ) -> Result<NewTable> {
         trx.ensure_id().await?;
         let since = trx.id();
@@ -107,12 +113,22 @@ impl Engine {
             Some(old) if *old == name => Change::Put(name, row),
             _ => Change::Add(name, row),
         };
+        let (mut histograms, mut moved) = (Histograms::new(), Vec::new());
+        if let Some(old) = &replaces {
+            let had = self.dict.histograms(old.id).unwrap_or_default();
+            histograms = kept(&had, &table.def, columns);
+            moved = self.move_histograms(old, table.id, &histograms);
+        }
         let state = State::Filling(file);
-        let new = NewTable { engine: self.clone(), table, replaces, noted: Lsn::MAX, state };
+        let noted = Lsn::MAX;
+        let new = NewTable { engine: self.clone(), table, replaces, histograms, noted, state };
         if let (Some(old), Change::Add(..)) = (old, &change) {
             self.change_row(trx, &Change::Remove(old)).await?;
         }
         self.change_row(trx, &change).await?;
+        for change in &moved {
+            self.change_row(trx, change).await?;
+        }
         Ok(new)
     }
 }
@@ -176,6 +192,7 @@ impl NewTable {
         let has_committed = matches!(state, State::Committed { .. });
         assert!(has_committed, "NEWTABLE-2: the transaction has committed");
         let old = self.replaces.take();
+        self.engine.dict.set_histograms(self.table.id, std::mem::take(&mut self.histograms));
         self.engine.dict.replace_tables(old.as_deref().as_slice(), [self.table.clone()]);
         old.map(|old| old.space)
     }

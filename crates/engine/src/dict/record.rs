@@ -1,4 +1,5 @@
 //! The records in the dictionary's rows, and the dictionary's own table.
+use super::histogram::Histogram;
 use super::table::{Index, Table};
 use super::view::ViewDef;
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
@@ -135,6 +136,15 @@ pub fn schema_name(schema: &str) -> Vec<u8> {
 pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
 }
+/// The name of the row of a column's histogram.
+pub fn histogram_name(table: u64, column: &str) -> Vec<u8> {
+    [b"h", &table.to_be_bytes()[..], column.as_bytes()].concat()
+}
+/// The table's id and the column's name, of the name of a histogram's row.
+fn histogram_place(name: &[u8]) -> Option<(u64, String)> {
+    let (id, column) = name.strip_prefix(b"h")?.split_first_chunk()?;
+    Some((u64::from_be_bytes(*id), String::from_utf8(column.to_vec()).ok()?))
+}
 /// The table's or view's own name, of the name of its row.
 pub fn object_name(name: &[u8]) -> String {
     let own = name.splitn(2, |byte| *byte == 0).nth(1).unwrap_or_default();
@@ -156,10 +166,15 @@ pub fn table_row(dict: &Table, name: &[u8], r: &TableRecord) -> Vec<u8> {
 pub fn view_row(dict: &Table, name: &[u8], def: &ViewDef) -> Vec<u8> {
     row(dict, name, &codec::view::encode_view(def))
 }
+pub fn histogram_row(dict: &Table, name: &[u8], h: &Histogram) -> Vec<u8> {
+    row(dict, name, &codec::histogram::encode_histogram(h))
+}
 pub enum Named {
     Schema(String, SchemaRecord),
     Table(Box<TableRecord>),
     View(Box<ViewDef>),
+    /// A histogram, with its table's id and its column. None if it cannot be read (HISTOGRAM-1).
+    Histogram(Option<(u64, String, Box<Histogram>)>),
 }
 pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
     let (Value::Bytes(name), Value::Bytes(body)) =
@@ -179,6 +194,14 @@ pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
             String::from_utf8_lossy(&name[1..]).into_owned(),
             codec::decode_schema(&body).map_err(wrong)?,
         ),
+        Some(b'h') => {
+            let read = codec::histogram::decode_histogram(&body);
+            if let Err(why) = &read {
+                tracing::warn!("a histogram in the dictionary is left out, for {why}");
+            }
+            let found = histogram_place(&name).zip(read.ok());
+            Named::Histogram(found.map(|((id, column), h)| (id, column, Box::new(h))))
+        }
         _ => match codec::view::decode_view(&body).map_err(wrong)? {
             Some(view) => Named::View(Box::new(view)),
             None => Named::Table(Box::new(codec::decode_table(&body).map_err(wrong)?)),

@@ -45,7 +45,7 @@ impl Engine {
         }
         let (r, file) = self.new_file(def, auto_increment).await?;
         // TEMPTABLE-2
-        let (new, ticket) = self.enter(r, file, Change::Add, None, |_| TrxId::NONE).await?;
+        let (new, ticket) = self.enter(r, file, Change::Add, None, None, |_| TrxId::NONE).await?;
         ticket.durable().await;
         Ok(new)
     }

@@ -238,7 +238,7 @@ fn no_definition_takes_the_row_of_another_table() {
             e.alter_table(&t, to, &how).await.map(drop),
             e.rename_tables(&renamed, &[], None).await,
             e.begin_table(&mut other, called(&t, "made"), 1).await.map(drop),
-            e.begin_replacement(&mut other, &t, called(&t, "made"), 1).await.map(drop),
+            e.begin_replacement(&mut other, &t, called(&t, "made"), 1, &[]).await.map(drop),
         ];
         for (n, done) in done.into_iter().enumerate() {
             assert!(matches!(&done, Err(Error::TableExists(name)) if name == "made"), "{n}");

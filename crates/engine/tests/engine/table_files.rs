@@ -194,8 +194,8 @@ fn a_start_needs_the_files_of_before_an_unfinished_statement() {
         let mut news = Vec::new();
         for number in 0..3 {
             let new = match number {
-                0 => e.begin_replacement(&mut trx, &rebuilt, rebuilt.def.clone(), 1).await,
-                1 => e.begin_replacement(&mut trx, &renamed, other_name.clone(), 1).await,
+                0 => e.begin_replacement(&mut trx, &rebuilt, rebuilt.def.clone(), 1, &[]).await,
+                1 => e.begin_replacement(&mut trx, &renamed, other_name.clone(), 1, &[]).await,
                 _ => e.begin_table(&mut trx, again.def.clone(), 1).await,
             };
             let new = new.unwrap();

@@ -39,6 +39,11 @@ impl Binder<'_> {
                     Maintenance::Checksum => AdminStmt::Checksum(names),
                 })
             }
+            S::Histogram { tables, columns, buckets } => Statement::Admin(AdminStmt::Histogram {
+                tables: self.names(tables)?,
+                columns: columns.iter().map(|column| column.as_str().into()).collect(),
+                buckets: *buckets,
+            }),
             S::LockTables(tables) => {
                 Statement::Admin(AdminStmt::LockTables(self.locked_tables(tables)?))
             }
@@ -282,6 +287,7 @@ pub(super) fn admin_columns(statement: &AdminStmt) -> Vec<ColumnMeta> {
     match statement {
         AdminStmt::Check(_)
         | AdminStmt::Analyze(_)
+        | AdminStmt::Histogram { .. }
         | AdminStmt::Optimize(_)
         | AdminStmt::Repair(_) => {
             vec![

@@ -126,8 +126,12 @@ impl Binder<'_> {
             let equal = changed.flat_map(|c| notes_of(&c.column));
             notes.extend(equal.map(|e| (Level::Note, e.code, e.message.into())));
         }
+        let stay = columns.iter().filter_map(|new| {
+            Some((old.def.columns[new.from?].name.clone(), new.column.name.clone()))
+        });
         Ok(Rebuild {
             table,
+            kept: stay.collect(),
             notes,
             drops_key,
             keeps_counter,

@@ -23,6 +23,7 @@ impl Binder<'_> {
             check_format(explained.format, self.cx.explain_format)?;
         }
         let statement = self.pinned(|b| b.statement(&explained.statement))?;
+        self.want_histograms();
         match statement {
             Statement::Select(mut select) if explained.analyze => {
                 if !select.into.is_empty() || select.into_file.is_some() {
@@ -39,6 +40,16 @@ impl Binder<'_> {
                 self.rows_columns = columns;
                 Ok(Statement::Rows(rows))
             }
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// EXPLAIN shows what histograms tell also where the plan has no choice that needs them.
+    fn want_histograms(&mut self) {
+        let tables: Vec<_> = self.tables.iter().map(|used| used.table.clone()).collect();
+        for table in tables.iter().filter(|table| self.cx.catalog.has_histograms(table)) {
+            self.statistics(table);
         }
     }
 }

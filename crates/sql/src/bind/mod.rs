@@ -82,7 +82,7 @@ use redolith_engine::dict::estimate::Statistics;
 use redolith_engine::dict::temporary::TEMPORARY_SCHEMA;
 use redolith_engine::dict::view::View;
 use redolith_types::{Charset, Collation, Value};
-pub(crate) use selectivity::{DEFAULT_EQUAL, share_of};
+pub(crate) use selectivity::{DEFAULT_EQUAL, Known, STRING_PREFIX, share_of};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

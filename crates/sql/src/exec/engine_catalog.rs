@@ -118,6 +118,10 @@ impl Catalog for EngineCatalog {
         self.engine.dict.view(schema, name)
     }
 
+    fn has_histograms(&self, table: &TableInfo) -> bool {
+        self.engine.dict.histograms(table.engine().id).is_some()
+    }
+
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>> {
         if let Some(table) = self.cached(schema, name) {
             return Some(table);

@@ -58,6 +58,10 @@ pub fn schema_lock(engine: &Engine, schema: &str) -> Arc<MetadataLock> {
 fn catalog_lock(engine: &Engine) -> Arc<MetadataLock> {
     engine.dict.metadata_lock("d")
 }
+/// The lock of those who change a table's histograms: one at a time.
+pub fn histogram_lock(engine: &Engine, schema: &str, name: &str) -> Arc<MetadataLock> {
+    engine.dict.metadata_lock(&format!("h/{schema}/{name}"))
+}
 /// The lock of a table. The table need not exist.
 pub fn table_lock(engine: &Engine, schema: &str, name: &str) -> Arc<MetadataLock> {
     engine.dict.metadata_lock(&format!("t/{schema}/{name}"))

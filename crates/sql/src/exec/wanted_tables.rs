@@ -27,6 +27,7 @@ fn places(table: Virtual) -> Option<Places> {
         }
         Virtual::TableConstraints => Places { schema: &[1, 3], table: &[4] },
         Virtual::KeyColumnUsage => Places { schema: &[1, 4], table: &[5] },
+        Virtual::ColumnStatistics => Places { schema: &[0], table: &[1] },
         Virtual::CheckConstraints => Places { schema: &[1], table: &[] },
         _ => return None,
     })

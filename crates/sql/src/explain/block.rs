@@ -202,7 +202,7 @@ impl Describer<'_, '_> {
         let place = Place::alone(Rows::Table(access));
         let how = How::of(access, &place, true);
         let scan = estimate::of_access(access, &how);
-        let share = estimate::share(&access.filter);
+        let share = estimate::share(&access.filter, &place);
         let table = Table {
             source: None,
             alias: &access.alias,
@@ -316,14 +316,14 @@ impl Describer<'_, '_> {
             }
             let mut table = self.table(source, place)?;
             prefix = match table.lookup {
-                Some(lookup) => estimate::hash_joined(prefix, &table, lookup),
+                Some(lookup) => estimate::hash_joined(prefix, &table, lookup, place),
                 None => prefix.joined(table.scan.filtered(table.share)),
             };
             for (nest, before) in plan.nests.iter().zip(&before).rev() {
                 if nest.last as usize == n {
                     // A row of NULLs stands where no row matches.
                     prefix.rows = prefix.rows.max(before.rows);
-                    prefix = prefix.filtered(estimate::share(&nest.after));
+                    prefix = prefix.filtered(estimate::share(&nest.after, place));
                 }
             }
             table.prefix = prefix;
@@ -382,7 +382,7 @@ impl Describer<'_, '_> {
             share: 1.0,
             prefix: scan,
         };
-        table.share = estimate::share(table.conditions());
+        table.share = estimate::share(table.conditions(), place);
         Ok(table)
     }
 

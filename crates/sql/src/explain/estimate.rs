@@ -1,8 +1,9 @@
 //! Estimates of rows and costs, in the unit of the choice of join orders ([`crate::bind::cost`]).
 use super::access::How;
 use super::block::{Block, Body, Reads, Table};
+use super::place::Place;
 use crate::bind::cost::{HASH_ROW, HASH_SEARCH, KEPT_ROW, SECONDARY, SEEK, SOME_ROWS};
-use crate::bind::{DEFAULT_EQUAL, share_of};
+use crate::bind::{DEFAULT_EQUAL, Known, share_of};
 use crate::plan::{AccessKind, Covering, Expr, ExprKind, HashKey, HashLookup, TableAccess};
 use redolith_types::Value;
 
@@ -53,13 +54,23 @@ pub(super) fn unknown() -> Estimate {
 }
 
 /// The share of rows that conditions leave.
-pub(super) fn share<'e>(conditions: impl IntoIterator<Item = &'e Expr>) -> f64 {
-    conditions.into_iter().map(share_of).product()
+pub(super) fn share<'e>(
+    conditions: impl IntoIterator<Item = &'e Expr>,
+    place: &Place<'_, '_>,
+) -> f64 {
+    let histogram = |source, column| place.histogram(source, column);
+    let known = Known { histogram: &histogram, values: None };
+    conditions.into_iter().map(|e| share_of(e, &known)).product()
 }
 
 /// The rows of `before`, each joined with those that a hash table finds for it.
-pub(super) fn hash_joined(before: Estimate, table: &Table<'_>, lookup: &HashLookup) -> Estimate {
-    let own = table.scan.filtered(share(&lookup.own));
+pub(super) fn hash_joined(
+    before: Estimate,
+    table: &Table<'_>,
+    lookup: &HashLookup,
+    place: &Place<'_, '_>,
+) -> Estimate {
+    let own = table.scan.filtered(share(&lookup.own, place));
     let keys: f64 = lookup.keys.iter().map(|key| share_of_key(key, table)).product();
     let found = own.rows * keys;
     let made = own.cost + own.rows * HASH_ROW;

@@ -212,7 +212,7 @@ impl Builder<'_, '_> {
         let conditions: Vec<&Expr> = conditions.into_iter().collect();
         let text = self.text("Filter: ", |w| w.all(conditions.iter().copied(), place))?;
         let own = subqueries_in(conditions.iter().copied(), pending);
-        let share = super::estimate::share(conditions.iter().copied());
+        let share = super::estimate::share(conditions.iter().copied(), place);
         let estimate = below.estimate.map(|estimate| estimate.filtered(share));
         let subqueries = self.subqueries(own, false, place)?;
         let filter = Operator { estimate, ..self.plain(text)? };

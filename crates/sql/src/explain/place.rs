@@ -3,6 +3,8 @@ use crate::plan::{
     Expr, ExprKind, Grouping, Recursion, SelectPlan, SourceKind, TableAccess, WindowCall,
     WindowSort, WindowStage,
 };
+use redolith_engine::dict::histogram::Histogram;
+use std::sync::Arc;
 
 /// The query block or the table whose rows an expression reads.
 #[derive(Clone, Copy)]
@@ -69,6 +71,19 @@ impl<'a, 'p> Place<'a, 'p> {
     }
     pub fn with_rows(&self, rows: Rows<'p>) -> Place<'a, 'p> {
         Place { rows, ..*self }
+    }
+
+    /// The histogram of a column of one of the block's tables.
+    pub fn histogram(&self, source: u16, column: u16) -> Option<Arc<Histogram>> {
+        let access = match self.rows {
+            Rows::Select(plan) => match &plan.sources.get(usize::from(source))?.kind {
+                SourceKind::Table(access) => access,
+                _ => return None,
+            },
+            Rows::Table(access) => access,
+            Rows::Needed(..) => return None,
+        };
+        access.table.statistics()?.histogram(&access.table.def, usize::from(column))
     }
 
     pub fn grouping(&self) -> Option<&'p Grouping> {

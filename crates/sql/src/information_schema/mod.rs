@@ -8,6 +8,7 @@
 //! ISCH-1: case does not matter in the names of the schema and of its tables. (It matters in the
 //! names of other schemas and tables.)
 //! ISCH-2: no statement writes here: a write is error 1044 for every user.
+mod column_statistics;
 mod definition;
 mod innodb;
 mod server;
@@ -147,9 +148,9 @@ pub async fn rows(
             tables::table_constraints(&db.engine, asked, shows_keys, &mut out).await?
         }
         Virtual::Tables => tables::tables(&db.engine, asked, &mut out).await?,
+        Virtual::ColumnStatistics => column_statistics::rows(&db.engine, asked, &mut out).await?,
         // The server has none of these objects.
-        Virtual::ColumnStatistics
-        | Virtual::Events
+        Virtual::Events
         | Virtual::Files
         | Virtual::Partitions
         | Virtual::ReferentialConstraints

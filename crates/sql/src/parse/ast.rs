@@ -633,6 +633,12 @@ pub enum Statement {
     },
     /// CHECK, ANALYZE, OPTIMIZE, REPAIR, CHECKSUM TABLE
     Maintain(Maintenance, Vec<Name>),
+    /// ANALYZE TABLE .. UPDATE HISTOGRAM with a number of buckets; without, DROP HISTOGRAM.
+    Histogram {
+        tables: Vec<Name>,
+        columns: Vec<String>,
+        buckets: Option<u32>,
+    },
     LockTables(Vec<(Name, TableLock)>),
     UnlockTables,
     FlushTables {

@@ -557,6 +557,28 @@ impl Parser<'_> {
         Ok(options)
     }
 
+    /// The value of an option about statistics. These are sampled anew when enough rows have
+    /// changed, and are in memory: a value that asks for something else has no effect, and says so.
+    fn statistics_option(&mut self, name: &str, options: &mut TableOptions) -> Result<()> {
+        if self.accept("DEFAULT") {
+            return Ok(());
+        }
+        let token = self.peek();
+        let value = self.unsigned()?;
+        let (known, done) = match name {
+            "STATS_AUTO_RECALC" => (0..=1, value == 1),
+            "STATS_PERSISTENT" => (0..=1, value == 0),
+            _ => (1..=0xffff, false),
+        };
+        if !known.contains(&value) {
+            return Err(self.error_at(token));
+        }
+        if !done {
+            options.ignored.push(format!("InnoDB: ignoring {name}={value}."));
+        }
+        Ok(())
+    }
+
     fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {
         const IGNORED: &[&str] = &[
             "AVG_ROW_LENGTH",
@@ -569,13 +591,12 @@ impl Parser<'_> {
             "MIN_ROWS",
             "PACK_KEYS",
             "PASSWORD",
-            "STATS_AUTO_RECALC",
-            "STATS_PERSISTENT",
-            "STATS_SAMPLE_PAGES",
             "SECONDARY_ENGINE",
             "ENGINE_ATTRIBUTE",
             "AUTOEXTEND_SIZE",
         ];
+        const STATISTICS: &[&str] =
+            &["STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES"];
         let default = self.at("DEFAULT");
         if default {
             self.advance();
@@ -618,6 +639,9 @@ impl Parser<'_> {
             if self.word_or_string()?.eq_ignore_ascii_case("COMPRESSED") {
                 options.ignored.push("InnoDB: assuming ROW_FORMAT=DYNAMIC.".into());
             }
+        } else if let Some(name) = self.accept_any(STATISTICS) {
+            self.accept_symbol("=");
+            self.statistics_option(name, options)?;
         } else if self.accept_any(IGNORED).is_some() {
             self.accept_symbol("=");
             if self.accept("DEFAULT") {

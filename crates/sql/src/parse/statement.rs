@@ -5,6 +5,7 @@ use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 use crate::plan::{FlushWhat, ShowKind, TableLock, TransactionStmt, XaVerb};
+use std::collections::HashSet;
 
 impl Parser<'_> {
     pub fn statement(&mut self) -> Result<Statement> {
@@ -175,7 +176,7 @@ impl Parser<'_> {
             _ => Maintenance::Checksum,
         };
         if what == Maintenance::Analyze && (self.at("UPDATE") || self.at("DROP")) {
-            return Err(SqlError::unsupported("histograms"));
+            return self.histogram(names);
         }
         while self
             .accept_any(&[
@@ -184,6 +185,39 @@ impl Parser<'_> {
             .is_some()
         {}
         Ok(Statement::Maintain(what, names))
+    }
+
+    /// ANALYZE TABLE .. UPDATE HISTOGRAM or DROP HISTOGRAM, from there on.
+    fn histogram(&mut self, tables: Vec<Name>) -> Result<Statement> {
+        const MAX_BUCKETS: u64 = 1024;
+        const DEFAULT_BUCKETS: u32 = 100;
+        let makes = self.accept("UPDATE");
+        if !makes {
+            self.expect("DROP")?;
+        }
+        self.expect("HISTOGRAM")?;
+        self.expect("ON")?;
+        let mut names = HashSet::new();
+        let columns = self.comma_list(|p| {
+            let column = p.ident()?;
+            match names.insert(column.to_lowercase()) {
+                true => Ok(column),
+                false => Err(SqlError::duplicate_column(&column)),
+            }
+        })?;
+        let mut buckets = makes.then_some(DEFAULT_BUCKETS);
+        if makes && self.accept("WITH") {
+            let number = self.unsigned()?;
+            self.expect("BUCKETS")?;
+            if !(1..=MAX_BUCKETS).contains(&number) {
+                return Err(SqlError::value_out_of_range("Number of buckets", "ANALYZE TABLE"));
+            }
+            buckets = Some(number as u32);
+        }
+        if makes && self.at("USING") {
+            return Err(SqlError::unsupported("histograms from text (USING DATA)"));
+        }
+        Ok(Statement::Histogram { tables, columns, buckets })
     }
 
     fn lock(&mut self) -> Result<Statement> {

@@ -124,6 +124,13 @@ pub enum AdminStmt {
     /// CHECK TABLE: columns Table, Op, Msg_type, Msg_text.
     Check(Vec<TableName>),
     Analyze(Vec<TableName>),
+    /// ANALYZE TABLE .. UPDATE HISTOGRAM with a number of buckets; without, DROP HISTOGRAM. The
+    /// columns as CHECK TABLE's.
+    Histogram {
+        tables: Vec<TableName>,
+        columns: Vec<Box<str>>,
+        buckets: Option<u32>,
+    },
     Optimize(Vec<TableName>),
     Repair(Vec<TableName>),
     Checksum(Vec<TableName>),

@@ -107,6 +107,8 @@ pub struct Rebuild {
     /// How the rows get into the new table, whose place a definition without a table holds. None if
     /// the rows stay as they are (ALTER-3).
     pub copy: Option<InsertPlan>,
+    /// The old and the new names of the columns that stay.
+    pub kept: Vec<(String, String)>,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
     /// The values of the old AUTO_INCREMENT column go to the new one.

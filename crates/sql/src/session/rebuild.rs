@@ -135,7 +135,8 @@ impl Session {
         // A consistent read needs no locks of rows, since nobody else may use the table.
         self.trx.isolation = Isolation::RepeatableRead;
         let first = first_value(&old, rebuild);
-        let begun = engine.begin_replacement(&mut self.trx, &old, def.clone(), first).await;
+        let begun =
+            engine.begin_replacement(&mut self.trx, &old, def.clone(), first, &rebuild.kept).await;
         let mut new = match begun {
             Ok(new) => new,
             Err(e) => {

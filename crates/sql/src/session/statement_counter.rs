@@ -64,7 +64,7 @@ pub(super) fn counter(body: &Statement) -> Counter {
         Statement::Deallocate(_) => Counter::ComDeallocateSql,
         Statement::Admin(admin) => match admin {
             AdminStmt::Check(_) => Counter::ComCheck,
-            AdminStmt::Analyze(_) => Counter::ComAnalyze,
+            AdminStmt::Analyze(_) | AdminStmt::Histogram { .. } => Counter::ComAnalyze,
             AdminStmt::Optimize(_) => Counter::ComOptimize,
             AdminStmt::Repair(_) => Counter::ComRepair,
             AdminStmt::Checksum(_) => Counter::ComChecksum,

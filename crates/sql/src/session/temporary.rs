@@ -175,7 +175,8 @@ impl Session {
         self.trx.single_read = false;
         self.trx.isolation = Isolation::RepeatableRead;
         let first = first_value(old.engine(), rebuild);
-        let begun = engine.begin_replacement(&mut self.trx, old.engine(), new_def, first).await;
+        let begun =
+            engine.begin_replacement(&mut self.trx, old.engine(), new_def, first, &[]).await;
         let mut new = match begun {
             Ok(new) => new,
             Err(e) => {

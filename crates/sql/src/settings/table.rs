@@ -153,6 +153,8 @@ variables! {
     HaveOpenssl "have_openssl" TEXT, Global ReadOnly is("DISABLED");
     HaveSsl "have_ssl" TEXT, Global ReadOnly is("DISABLED");
     HaveStatementTimeout "have_statement_timeout" TEXT, Global ReadOnly is("YES");
+    HistogramGenerationMaxMemSize "histogram_generation_max_mem_size" int(1_000_000, MAX),
+        Both Dynamic is("20000000");
     Hostname "hostname" TEXT, Global ReadOnly is("");
     Identity "identity" OfSession, Session Dynamic None;
     InformationSchemaStatsExpiry "information_schema_stats_expiry" int(0, YEAR_S),

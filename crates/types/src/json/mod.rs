@@ -38,7 +38,7 @@ pub use encode::{encode, size};
 pub use parse::{parse, parse_cost};
 pub use path::{Index, Leg, Path};
 pub use place::Place;
-pub use print::{pretty, print, print_metered, print_unquoted, quote, quoted_len};
+pub use print::{pretty, print, print_metered, print_unquoted, quote, quoted_len, write_opaque};
 pub use seek::{seek, seek_where};
 
 use crate::{Date, DateTime, Decimal, Time};

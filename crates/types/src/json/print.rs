@@ -83,8 +83,9 @@ pub(super) fn write_date_time(at: DateTime, out: &mut Vec<u8>) {
     at.write_text(6, out);
 }
 
-/// Appends `base64:type15:` and the bytes in base 64.
-fn write_opaque(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends `base64:type15:`, for a value of a type without a form in JSON, and the bytes in base
+/// 64.
+pub fn write_opaque(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     out.extend_from_slice(format!("base64:type{kind}:").as_bytes());
     out.reserve(bytes.len() / 3 * 4 + 4);

@@ -7,7 +7,9 @@ use super::super::from::{FromClause, Raw};
 use super::super::hash_join::may_be_key;
 use super::super::range::Finder;
 use super::super::select::RawKind;
-use super::super::selectivity::{DEFAULT_EQUAL, share_of, share_of_intervals};
+use super::super::selectivity::{
+    DEFAULT_EQUAL, Known, Values, by_histogram, share_of, share_of_intervals,
+};
 use super::equal_columns::Classes;
 use super::{Set, Unit, set_of};
 use crate::plan::{AccessKind, CompareOp, Expr, ExprKind, SelectPlan, Source, SourceKind};
@@ -84,22 +86,24 @@ struct Input<'f> {
 pub(super) struct Inputs<'f> {
     list: Vec<Input<'f>>,
     classes: Classes,
+    values: &'f Values,
     /// The steps that are left. Without steps the estimates are made up.
     steps: Cell<usize>,
 }
 
 impl<'f> Inputs<'f> {
-    /// `statistics` are those of the sources that are tables.
+    /// `statistics` are those of the sources that are tables, `values` those of parameters.
     pub fn of(
         from: &'f FromClause,
         conjuncts: &[Expr],
         statistics: Vec<Option<Arc<Statistics>>>,
+        values: &'f Values,
         steps: usize,
     ) -> Inputs<'f> {
         let sources = from.sources.iter().zip(statistics);
         let list = sources.map(|(source, statistics)| Input::of(source, statistics)).collect();
         let classes = Classes::of(from, conjuncts.iter().chain(&from.on));
-        let mut inputs = Inputs { list, classes, steps: Cell::new(steps) };
+        let mut inputs = Inputs { list, classes, values, steps: Cell::new(steps) };
         conjuncts.iter().chain(&from.on).for_each(|e| inputs.note(from, None, e));
         for (n, nest) in from.nests.iter().enumerate() {
             nest.on.iter().for_each(|e| inputs.note(from, Some(n as u16), e));
@@ -133,7 +137,7 @@ impl<'f> Inputs<'f> {
             }
             let is_after = owner.is_none() && nest.is_some();
             let class = self.classes.class_at(s, condition);
-            let fact = self.list[s].fact(s, condition, joined, is_after);
+            let fact = self.list[s].fact(s, condition, joined, is_after, self.values);
             self.list[s].facts.push(Fact { needs: reads & !(1 << s), class, ..fact });
         }
     }
@@ -228,9 +232,21 @@ impl<'f> Input<'f> {
         }
     }
 
-    fn fact(&self, source: usize, condition: &Expr, joined: Option<f64>, is_after: bool) -> Fact {
+    fn fact(
+        &self,
+        source: usize,
+        condition: &Expr,
+        joined: Option<f64>,
+        is_after: bool,
+        values: &Values,
+    ) -> Fact {
         let is_key = !is_after && may_be_key(source as u16, condition);
-        let share = share_of(condition);
+        let histogram = |of: u16, column: u16| {
+            let (table, statistics) = self.table.as_ref().filter(|_| usize::from(of) == source)?;
+            statistics.histogram(&table.def, usize::from(column))
+        };
+        let known = Known { histogram: &histogram, values: Some(values) };
+        let share = share_of(condition, &known);
         let mut fact = Fact { needs: 0, share, search: None, is_after, is_key, class: None };
         if let Some((table, _)) = &self.table {
             let finder = Finder::anywhere(table, source as u16);
@@ -238,9 +254,10 @@ impl<'f> Input<'f> {
             if let Some(test) = test {
                 let equal = test.all_equal().then_some(test.intervals.len());
                 let each = self.values(test.column).map_or(DEFAULT_EQUAL, |values| 1.0 / values);
-                fact.share = match equal {
-                    Some(count) => (each * count as f64).min(1.0),
-                    None => share_of_intervals(&test.intervals),
+                fact.share = match (by_histogram(condition, &known), equal) {
+                    (Some(share), _) => share.clamp(0.0, 1.0),
+                    (None, Some(count)) => (each * count as f64).min(1.0),
+                    (None, None) => share_of_intervals(&test.intervals),
                 };
                 fact.search = Some(Search { column: test.column, equal }).filter(|_| !is_after);
             }
@@ -370,7 +387,8 @@ fn rows_of(plan: &SelectPlan) -> f64 {
     rows.max(1.0)
 }
 fn rows_of_source(source: &Source) -> f64 {
-    let filters = |filter: &Option<Expr>| filter.as_ref().map_or(1.0, share_of);
+    let filters =
+        |filter: &Option<Expr>| filter.as_ref().map_or(1.0, |e| share_of(e, &Known::NOTHING));
     let own = match &source.kind {
         SourceKind::Table(access) => filters(&access.filter),
         _ => 1.0,

@@ -33,6 +33,7 @@ use super::from::{FromClause, Raw, RawNest};
 use super::order::{Purpose, Wanted, index_order};
 use super::scope::Scope;
 use super::select::RawKind;
+use super::selectivity::{Known, Values, wanted_values};
 use crate::error::Result;
 use crate::parse::ast;
 use crate::plan::function::Purity;
@@ -153,7 +154,8 @@ impl Binder<'_> {
         let statistics: Vec<_> =
             from.sources.iter().map(|source| self.statistics_of(&source.kind)).collect();
         let statistics = statistics.into_iter().collect::<Option<Vec<_>>>()?;
-        let inputs = Inputs::of(from, conjuncts, statistics, self.join_steps);
+        let values = self.values_for_histograms(from, conjuncts, &statistics);
+        let inputs = Inputs::of(from, conjuncts, statistics, &values, self.join_steps);
         let is_given = units.iter().enumerate().all(|(n, unit)| unit.after == (1 << n) - 1);
         let order = if is_given { None } else { cheapest(plan, from, &inputs, &units) };
         let is_run_once = !conjuncts.iter().chain(from.all_conditions()).any(|e| e.any(&is_outer));
@@ -171,6 +173,31 @@ impl Binder<'_> {
         drop(inputs);
         hashed.into_iter().for_each(|source| from.sources[source].by_hash = true);
         order
+    }
+
+    /// The values that the estimates look up in histograms. The plan depends on these literals.
+    fn values_for_histograms(
+        &mut self,
+        from: &FromClause,
+        conjuncts: &[Expr],
+        statistics: &[Option<Arc<Statistics>>],
+    ) -> Values {
+        if !self.parameterize || !statistics.iter().flatten().any(|s| s.has_histograms()) {
+            return Values::default();
+        }
+        let histogram = |source: u16, column: u16| {
+            let RawKind::Table { table, .. } = &from.sources[usize::from(source)].kind else {
+                return None;
+            };
+            let statistics = statistics[usize::from(source)].as_ref()?;
+            statistics.histogram(&table.def, usize::from(column))
+        };
+        let known = Known { histogram: &histogram, values: None };
+        let mut wanted = Vec::new();
+        let conditions = conjuncts.iter().chain(from.all_conditions());
+        conditions.for_each(|e| wanted_values(e, &known, &mut wanted));
+        let value = |n: u32| Some((n, self.literal_value(n).ok()?));
+        wanted.into_iter().filter_map(value).collect()
     }
 
     /// The statistics of a source; None inside if it is not a table, None if they are wanted.

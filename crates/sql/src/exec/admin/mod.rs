@@ -3,6 +3,7 @@
 //! session runs statements about transactions.
 mod binlog;
 mod flush;
+mod histogram;
 mod kill;
 mod maintain;
 mod purge;
@@ -146,6 +147,10 @@ pub async fn run(
         Statement::PurgeLogsBefore(seconds) => {
             let time = cx.eval(seconds, params, &[])?;
             done(purge::before(cx, &time).await?)
+        }
+        Statement::Admin(AdminStmt::Histogram { tables, columns, buckets }) => {
+            let asked = histogram::Asked { tables, columns, buckets: *buckets };
+            Ran::Done(Outcome::Rows(histogram::run(cx, asked, &plan.columns, sink).await?))
         }
         Statement::Admin(stmt) => {
             Ran::Done(Outcome::Rows(maintain::run(cx, stmt, &plan.columns, sink).await?))

@@ -157,7 +157,7 @@ impl Builder<'_, '_> {
         let mut rows = self.scan(table, place)?;
         if let Some(own) = &lookup.own {
             rows = self.filter([own], place, rows, join.pending)?;
-            rows.estimate = Some(table.scan.filtered(estimate::share([own])));
+            rows.estimate = Some(table.scan.filtered(estimate::share([own], place)));
             rows = self.measured(rows, Role::Built, &join.plan.sources[at]);
         }
         Ok(self.plain("Hash")?.over([rows]))

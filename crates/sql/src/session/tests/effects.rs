@@ -129,6 +129,7 @@ const ELSEWHERE: &[&str] = &[
     "collation_server",
     "default_collation_for_utf8mb4",
     "gtid_next",
+    "histogram_generation_max_mem_size",
     "identity",
     "innodb_flush_log_at_trx_commit",
     "innodb_lock_wait_timeout",

@@ -10,6 +10,7 @@ mod definitions;
 mod effects;
 mod explain;
 mod handler_counters;
+mod histograms;
 mod json;
 mod limits;
 mod long_rows;
