@@ -361,7 +361,8 @@ impl<B: Backend> Drop for Entry<'_, B> {
 
 async fn say_goodbye(channel: &mut Channel, over: Over) {
     // Sends the answers of the commands that the client sent before it left.
-    if channel.socket.flush(channel.write_timeout_s).await.is_err() {
+    // Its seat is free, so that it may not stay for as long as it likes.
+    if channel.socket.flush(channel.write_timeout_s.min(LINGER_S)).await.is_err() {
         return;
     }
     let error = match over {

@@ -134,10 +134,12 @@ async fn run_inside(
     let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
     if let Some(binlog) = &binlog {
         let options = binlog_options(&settings)?;
-        binlog
-            .start(&engine, options)
-            .await
-            .map_err(|e| format!("cannot begin a file of the binary log: {e}"))?;
+        // A full disk holds this up until there is room. The next start goes on from the redo log.
+        tokio::select! {
+            begun = binlog.start(&engine, options) => begun
+                .map_err(|e| format!("cannot begin a file of the binary log: {e}"))?,
+            _ = signals.stop(&settings) => return Err("stopped by a signal while starting".into()),
+        }
     }
     let parts = Parts {
         engine: engine.clone(),

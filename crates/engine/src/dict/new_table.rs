@@ -148,10 +148,11 @@ impl NewTable {
     /// the commit on, the new file stays whatever becomes of the session.
     pub async fn commit(&mut self, trx: &mut Trx, record: Option<&[u8]>) -> Result<CommitTicket> {
         assert!(!self.table.entries_later.load(Acquire), "NEWTABLE-4: every row has its entries");
+        // Purge may take its time to stop, and the note is to be young (NEWTABLE-3).
+        let committed = State::Committed { _held: hold_purge(self.engine.clone()).await };
         if let Some(old) = &self.replaces {
             self.noted = self.engine.note_files(&[old.space]).await?;
         }
-        let committed = State::Committed { _held: hold_purge(self.engine.clone()).await };
         let ticket = trx.commit_with(record).await?;
         self.engine.dict.changed_by(&ticket);
         if let State::Filling(file) = std::mem::replace(&mut self.state, committed) {

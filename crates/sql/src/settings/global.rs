@@ -199,14 +199,16 @@ impl Settings {
             }
         }
     }
-    /// Finds out the value of `var` anew, if it is such a variable.
-    pub fn refresh(&self, var: Var) -> Result<()> {
+    /// Finds out the value of `var` anew, if it is such a variable, and returns it. (Another thread
+    /// that began earlier may store an older value behind it.)
+    pub fn refresh(&self, var: Var) -> Result<Option<String>> {
         let found_out = self.found_out.read();
         let Some((_, find_out)) = found_out.iter().find(|(of, _)| *of == var) else {
-            return Ok(());
+            return Ok(None);
         };
-        self.refreshed(var, &find_out()?);
-        Ok(())
+        let text = find_out()?;
+        self.refreshed(var, &text);
+        Ok(Some(text))
     }
     fn refreshed(&self, var: Var, text: &str) {
         if self.text(var).as_deref() != Some(text) {

@@ -290,3 +290,22 @@ fn a_log_that_is_nearly_full_holds_its_writers_up() {
     log.write_checkpoint(log.durable(), b"");
     assert!(!log.is_slow());
 }
+
+/// On a full disk the log is as long as its files: page cleaners, the checkpoint and the barrier of
+/// the binary log have to go by that, or they wait for a length that never comes.
+#[test]
+fn a_log_that_cannot_grow_is_as_long_as_its_files() {
+    let (log, runtime) = created(&MemDisk::default());
+    assert_eq!(log.usable_bytes(), log.capacity_bytes());
+    log.room.failed(Error::DiskFull("a segment".into()));
+    let bounds = log.room.bounds();
+    let left = bounds.files_end - bounds.checkpoint;
+    assert_eq!(log.usable_bytes(), left.min(bounds.capacity_bytes));
+    log.room.lower_files_end(bounds.checkpoint + bounds.segment_bytes);
+    assert!(log.usable_bytes() <= bounds.segment_bytes);
+    log.room.update(|b| b.files_end = bounds.files_end);
+    // The next segment that is made shows that there is room again.
+    log.allocator.notify();
+    runtime.run();
+    assert_eq!(log.usable_bytes(), log.capacity_bytes());
+}

@@ -25,12 +25,15 @@ impl Variables for SystemVariables<'_> {
         name: &str,
     ) -> Result<Value<'static>> {
         let var = Var::from_name(name).ok_or_else(|| SqlError::unknown_variable(name))?;
-        self.settings.refresh(var)?;
-        if scope == VariableScope::Global {
-            return self.settings.global_value(var);
-        }
-        let value = self.vars.value(self.settings, var, scope == VariableScope::Session)?;
-        Ok(value.unwrap_or_else(|| self.of_session(session, var)))
+        let found = self.settings.refresh(var)?;
+        let value = match scope {
+            VariableScope::Global => self.settings.global_value(var)?,
+            _ => self
+                .vars
+                .value(self.settings, var, scope == VariableScope::Session)?
+                .unwrap_or_else(|| self.of_session(session, var)),
+        };
+        Ok(found.map_or(value, |text| Value::owned(text.into_bytes())))
     }
 }
 
