@@ -23,7 +23,10 @@ impl Log {
     pub fn usable_bytes(&self) -> u64 {
         let b = self.room.bounds();
         match self.room.is_failing() {
-            true => b.capacity_bytes.min(b.files_end - b.checkpoint),
+            // A checkpoint at the end of the files leaves the segment that comes next.
+            true => {
+                b.capacity_bytes.min(b.files_end.saturating_sub(b.checkpoint).max(b.segment_bytes))
+            }
             false => b.capacity_bytes,
         }
     }

@@ -20,7 +20,7 @@ use crate::log::Log;
 use crate::page::header::{self, Bad, Page};
 use crate::page::{index, kind};
 use crate::runtime::block_on;
-use crate::space::{READS, Spaces, bitmap, counted_pages};
+use crate::space::{READS, Spaces, bitmap, counted_pages, is_range_empty};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::HashMap;
 use redolith_disk::{AlignedBuf, Disk, File, Io, Op, OpenHow};
@@ -329,7 +329,14 @@ impl Check<'_> {
         self.done += u64::from(pages.end - pages.start) * PAGE_SIZE as u64;
         (self.tell)(Told::Progress(self.done, self.whole));
         for range in pages.start / bitmap::PAGES..pages.end.div_ceil(bitmap::PAGES) {
-            let Some(Some(map)) = maps.get(range as usize) else { continue };
+            let Some(Some(map)) = maps.get(range as usize) else {
+                let bitmap = range * bitmap::PAGES + 1;
+                if range > 0 && pages.contains(&bitmap) {
+                    self.sums.pages -= 1;
+                    self.page(f, bitmap, &[0; PAGE_SIZE], None);
+                }
+                continue;
+            };
             let map: &Page = map.first_chunk().expect("a page");
             let first = pages.start.max(range * bitmap::PAGES);
             let end = pages.end.min((range + 1).saturating_mul(bitmap::PAGES));
@@ -377,7 +384,11 @@ impl Check<'_> {
         };
         // Pages that were never written are zeros, and so are bitmaps behind the first one until
         // the part that they cover is used.
-        if bad == Bad::Zero && no > 1 && (used != Some(true) || bitmap::is_bitmap(no)) {
+        let may_be_zeros = || match bitmap::is_bitmap(no) {
+            true => is_range_empty(&*f.file, no, f.pages).unwrap_or(false),
+            false => used != Some(true),
+        };
+        if bad == Bad::Zero && no > 1 && may_be_zeros() {
             return;
         }
         // The page may have been spoiled on its way from the disk.

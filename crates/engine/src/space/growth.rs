@@ -134,7 +134,7 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
 ///
 /// # Errors
 /// `UnexpectedEof` if the file ends within the range.
-fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
+pub(crate) fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
     let mut buf = AlignedBuf::new(bitmap::EXTENT as usize * PAGE_SIZE);
     let (mut from, end) = (no - 1, pages.min(no - 1 + bitmap::PAGES));
     if file.len()? < u64::from(end) * PAGE_SIZE as u64 {

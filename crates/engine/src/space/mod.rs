@@ -31,7 +31,7 @@ use crate::mtr::{At, Mtr, Store};
 use crate::page::{Patch, header, kind};
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock};
-pub(crate) use growth::counted_pages;
+pub(crate) use growth::{counted_pages, is_range_empty};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow, in_turn};
 use register::Register;

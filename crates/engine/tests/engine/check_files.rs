@@ -185,6 +185,27 @@ fn holes_are_passed_over() {
         assert_eq!(damage, [""; 0]);
         assert!(checked.pages >= pages && checked.pages < pages + (2 << 30) / PAGE_SIZE as u64);
     }
+    // A bitmap page of zeros is damage where its range has a page that was written.
+    const RANGE: u64 = 130_816;
+    let size = PAGE_SIZE as u64;
+    for zeros in [false, true] {
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(len).unwrap();
+        file.set_len((RANGE + 512) * size).unwrap();
+        let write = |page: &[u8], no| {
+            std::os::unix::fs::FileExt::write_all_at(&file, page, no * size).unwrap();
+        };
+        write(&[1; PAGE_SIZE], RANGE + 9);
+        if zeros {
+            write(&[0; PAGE_SIZE], RANGE + 1);
+        }
+        let (_, damage, _) = check_on(Arc::new(RealDisk::new()), &dir.0);
+        for no in [RANGE + 1, RANGE + 9] {
+            let named = format!("page 1025:{no} of ");
+            assert!(damage.iter().any(|why| why.contains(&named)), "{zeros}: {damage:#?}");
+        }
+        assert_eq!(damage.len(), 2, "{damage:#?}");
+    }
     // A page in use whose place is a hole is damage.
     std::fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
     let good = std::fs::read(&path).unwrap();

@@ -166,7 +166,10 @@ impl Of<'_> {
         };
         let value = match &h.ty {
             SqlType::Enum { names, collation } => match (op, how) {
-                (CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::NotEq, _) => value.map(|v| {
+                (
+                    CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::NotEq,
+                    CompareAs::String(compared),
+                ) if compared == *collation => value.map(|v| {
                     let is_it = |name: &String| {
                         v.as_bytes().is_some_and(|b| collation.compare(name.as_bytes(), b).is_eq())
                     };

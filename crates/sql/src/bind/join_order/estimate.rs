@@ -20,6 +20,10 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
+/// The least share of rows that orders of joins reckon with where histograms say less, as MySQL
+/// does: rows may have come since, and an order that counts on none is the worst if there are some.
+const LEAST_SHARE: f64 = 0.001;
+
 /// The cost and the number of rows of a unit for one row of the sources before it.
 #[derive(Clone, Copy)]
 pub(super) struct Visit {
@@ -246,7 +250,7 @@ impl<'f> Input<'f> {
             statistics.histogram(&table.def, usize::from(column))
         };
         let known = Known { histogram: &histogram, values: Some(values) };
-        let share = share_of(condition, &known);
+        let share = share_of(condition, &known).max(LEAST_SHARE);
         let mut fact = Fact { needs: 0, share, search: None, is_after, is_key, class: None };
         if let Some((table, _)) = &self.table {
             let finder = Finder::anywhere(table, source as u16);
@@ -255,7 +259,7 @@ impl<'f> Input<'f> {
                 let equal = test.all_equal().then_some(test.intervals.len());
                 let each = self.values(test.column).map_or(DEFAULT_EQUAL, |values| 1.0 / values);
                 fact.share = match (by_histogram(condition, &known), equal) {
-                    (Some(share), _) => share.clamp(0.0, 1.0),
+                    (Some(share), _) => share.clamp(LEAST_SHARE, 1.0),
                     (None, Some(count)) => (each * count as f64).min(1.0),
                     (None, None) => share_of_intervals(&test.intervals),
                 };

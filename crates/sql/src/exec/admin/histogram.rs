@@ -198,6 +198,7 @@ async fn make(
     let mut trx = cx.engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Consistent);
     while rows.next(&mut trx).await? {
+        go_on(&cx.session.process)?;
         if !sample.takes_next() {
             continue;
         }
