@@ -360,8 +360,8 @@ impl<B: Backend> Drop for Entry<'_, B> {
 }
 
 async fn say_goodbye(channel: &mut Channel, over: Over) {
-    // Sends the answers of the commands that the client sent before it left.
-    // Its seat is free, so that it may not stay for as long as it likes.
+    // Sends the answers of the commands that the client sent before it left. It has no seat any
+    // more, so its own timeout, which may be a year, must not keep the socket.
     if channel.socket.flush(channel.write_timeout_s.min(LINGER_S)).await.is_err() {
         return;
     }

@@ -65,7 +65,7 @@ pub(crate) trait LogView: Send + Sync + 'static {
     }
     /// The LSN of the last checkpoint written.
     fn checkpoint(&self) -> Lsn;
-    /// The most bytes that may lie between checkpoint and tail.
+    /// The most bytes between checkpoint and tail that the log has room for.
     fn usable_bytes(&self) -> u64;
     /// Makes the log durable up to `lsn`, and resolves then.
     fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

@@ -330,10 +330,11 @@ impl Check<'_> {
         (self.tell)(Told::Progress(self.done, self.whole));
         for range in pages.start / bitmap::PAGES..pages.end.div_ceil(bitmap::PAGES) {
             let Some(Some(map)) = maps.get(range as usize) else {
-                let bitmap = range * bitmap::PAGES + 1;
-                if range > 0 && pages.contains(&bitmap) {
+                // Only the bitmap page itself can be judged then.
+                let no = range * bitmap::PAGES + 1;
+                if range > 0 && pages.contains(&no) {
                     self.sums.pages -= 1;
-                    self.page(f, bitmap, &[0; PAGE_SIZE], None);
+                    self.page(f, no, &[0; PAGE_SIZE], None);
                 }
                 continue;
             };

@@ -104,6 +104,14 @@ impl Variables for NoVariables {
     }
 }
 
+/// The next number of a generator without a seed of the user's (SplitMix64).
+pub fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// The next number of RAND(), from MySQL's two linear generators.
 pub fn next_random((a, b): &mut (u64, u64)) -> f64 {
     const MAX: u64 = 0x3fff_ffff;
@@ -286,11 +294,7 @@ impl<'a> Env<'a> {
             return next_random(seeds);
         }
         let state = self.random.get_or_insert_with(|| self.disk.random());
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        (split_mix(state) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Warns. Returns the error instead if the statement changes rows in strict mode.

@@ -250,7 +250,8 @@ impl<'f> Input<'f> {
             statistics.histogram(&table.def, usize::from(column))
         };
         let known = Known { histogram: &histogram, values: Some(values) };
-        let share = share_of(condition, &known).max(LEAST_SHARE);
+        let told = by_histogram(condition, &known).map(|share| share.clamp(LEAST_SHARE, 1.0));
+        let share = told.unwrap_or_else(|| share_of(condition, &known).max(LEAST_SHARE));
         let mut fact = Fact { needs: 0, share, search: None, is_after, is_key, class: None };
         if let Some((table, _)) = &self.table {
             let finder = Finder::anywhere(table, source as u16);
@@ -258,8 +259,8 @@ impl<'f> Input<'f> {
             if let Some(test) = test {
                 let equal = test.all_equal().then_some(test.intervals.len());
                 let each = self.values(test.column).map_or(DEFAULT_EQUAL, |values| 1.0 / values);
-                fact.share = match (by_histogram(condition, &known), equal) {
-                    (Some(share), _) => share.clamp(LEAST_SHARE, 1.0),
+                fact.share = match (told, equal) {
+                    (Some(share), _) => share,
                     (None, Some(count)) => (each * count as f64).min(1.0),
                     (None, None) => share_of_intervals(&test.intervals),
                 };

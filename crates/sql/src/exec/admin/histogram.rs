@@ -5,6 +5,7 @@
 //! `histogram_generation_max_mem_size` bytes, and a quarter of the statement's memory. Where all
 //! rows take more, each row is kept with the same probability: whenever the memory is full, half of
 //! the kept rows go, and half of the later ones are passed over.
+use super::super::env::split_mix;
 use super::super::locks::histogram_lock;
 use super::super::long_rows::{fetch, needs_long};
 use super::super::scan::go_on;
@@ -153,14 +154,7 @@ impl Sample {
     fn takes_next(&mut self) -> bool {
         self.seen += 1;
         let mask = 1u64.checked_shl(self.halved).map_or(u64::MAX, |n| n - 1);
-        self.draw() & mask == 0
-    }
-    /// SplitMix64.
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.random) & mask == 0
     }
     fn keep(&mut self, row: Box<[Value<'static>]>) {
         self.bytes += bytes_of(&row);
@@ -168,7 +162,7 @@ impl Sample {
         while self.bytes > self.most && self.rows.len() > 1 {
             self.halved += 1;
             let mut rows = std::mem::take(&mut self.rows);
-            rows.retain(|_| self.draw() & 1 == 0);
+            rows.retain(|_| split_mix(&mut self.random) & 1 == 0);
             self.bytes = rows.iter().map(|row| bytes_of(row)).sum();
             self.rows = rows;
         }
