@@ -2,7 +2,7 @@
 //! such as the session, its settings, the clock and warnings.
 use super::auto_increment::CounterLock;
 use super::correlated::Correlated;
-use super::eval::CompiledRegexp;
+use super::eval::RecentPatterns;
 use super::pace::Pace;
 use super::recursion::Iterations;
 use super::user_locks::UserLocks;
@@ -131,8 +131,8 @@ pub struct Env<'a> {
     pub strict: bool,
     /// The statement has IGNORE.
     pub(super) ignores: bool,
-    /// The last compiled pattern of REGEXP.
-    pub(super) regex: Option<Box<CompiledRegexp>>,
+    /// The patterns of REGEXP that were compiled last.
+    pub(super) patterns: RecentPatterns,
     /// The state of each RAND(n) of the statement, by the address of its node.
     pub(super) seeded: HashMap<usize, (u64, u64)>,
     /// The n of LAST_INSERT_ID(n), if it was called.
@@ -171,7 +171,7 @@ impl<'a> Env<'a> {
             row: 1,
             strict: false,
             ignores: false,
-            regex: None,
+            patterns: RecentPatterns::default(),
             seeded: HashMap::new(),
             insert_id: None,
             user_locks: None,

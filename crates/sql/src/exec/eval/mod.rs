@@ -41,8 +41,8 @@ pub use cast::coerce;
 pub(in crate::exec) use json::metered;
 pub use like::{fixed_start, like};
 pub(crate) use like::{like_unless, one_escape};
-pub use regexp::Compiled as CompiledRegexp;
 use regexp::MatchType;
+pub use regexp::RecentPatterns;
 
 use super::env::Env;
 use super::pace::LONG;

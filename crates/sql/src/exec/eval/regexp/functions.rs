@@ -37,17 +37,17 @@ impl<'v> Eval<'v, '_, '_> {
         let searched = compiled.searched(&text);
         self.charge_copy(&searched)?;
         let found = compiled.is_match(&searched, &mut || self.env.look())?;
-        self.env.regex = Some(compiled);
+        self.env.patterns.keep(compiled);
         Ok(Some(found))
     }
-    /// The pattern, compiled. Usually all rows of a statement have the same one.
+    /// The pattern, compiled. Usually the rows of a statement have the same few.
     fn compiled(
         &mut self,
         pattern: &[u8],
         collation: Collation,
         how: MatchType,
     ) -> Result<Box<Compiled>> {
-        match self.env.regex.take().filter(|kept| kept.is_for(pattern, collation, how)) {
+        match self.env.patterns.take(pattern, collation, how) {
             Some(kept) => Ok(kept),
             None => {
                 // Many steps: a statement that compiles a pattern for each row is killed too.
@@ -155,7 +155,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             _ => found = nth(self.env, &mut compiled, &searched, from, occurrence)?,
         }
-        self.env.regex = Some(compiled);
+        self.env.patterns.keep(compiled);
         if function == Function::RegexpInstr {
             let place = found.map(|found| if ends { found.end } else { found.start });
             let position = place.map_or(0, |place| charset.char_count(&text[..place]) as i64 + 1);

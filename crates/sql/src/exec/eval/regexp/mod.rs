@@ -9,6 +9,7 @@
 mod functions;
 mod pattern;
 mod pattern_size;
+mod recent;
 mod replacement;
 mod steps;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod threads;
 use crate::error::{Result, SqlError};
 use pattern::Pattern;
 use pattern_size::PatternSize;
+pub use recent::RecentPatterns;
 use redolith_types::Collation;
 use regex_automata::Input;
 use regex_automata::meta::{Config, Regex};
@@ -119,6 +121,9 @@ impl Compiled {
         how: MatchType,
         before_long: impl FnOnce(),
     ) -> Result<Compiled> {
+        if pattern.is_empty() {
+            return Err(SqlError::new(3685, "Illegal argument to a regular expression."));
+        }
         let size = PatternSize::of(pattern);
         if size == PatternSize::TooLarge {
             return Err(SqlError::pattern_too_big());
