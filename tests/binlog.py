@@ -237,7 +237,8 @@ def difference(ours, theirs):
 
 
 def binlog(*arguments):
-    return subprocess.run(['mariadb-binlog', '--no-defaults', *arguments], capture_output=True)
+    command = ['mariadb-binlog', '--no-defaults', *arguments]
+    return subprocess.run(command, capture_output=True, timeout=600)
 
 
 def verify(files):
@@ -256,7 +257,7 @@ def replay(files, to):
     if text.returncode:
         return text.stderr.decode(errors='replace')[-2000:]
     client = ['mariadb', '--no-defaults', f'--socket={to.socket}', '--user=root', '--binary-mode']
-    ran = subprocess.run(client, input=text.stdout, capture_output=True)
+    ran = subprocess.run(client, input=text.stdout, capture_output=True, timeout=600)
     return ran.stderr.decode(errors='replace')[-2000:] if ran.returncode else ''
 
 

@@ -178,12 +178,14 @@ def folders():
             f.write('4711\t1\tsecret\n')
         thread = threading.Thread(target=swap)
         thread.start()
-        end = time.monotonic() + 2
-        shutil.copy(s.path('good'), s.path('inside/secret'))
-        while time.monotonic() < end:
-            load(s.path('swapped/secret'))
-        ended.set()
-        thread.join()
+        try:
+            end = time.monotonic() + 2
+            shutil.copy(s.path('good'), s.path('inside/secret'))
+            while time.monotonic() < end:
+                load(s.path('swapped/secret'))
+        finally:
+            ended.set()
+            thread.join()
         assert s.c.value('SELECT COUNT(*) FROM t WHERE id = 4711') == '0'
     with Loaded('anywhere', secure_file_priv='') as s:
         sql = "LOAD DATA INFILE '{}' REPLACE INTO TABLE t".format
@@ -486,13 +488,18 @@ def stock_clients():
             '    pass\n'
         )
         done = subprocess.run(
-            [environment(), '-c', text, path, s.server.socket], capture_output=True, text=True
+            [environment(), '-c', text, path, s.server.socket],
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         assert s.count() == 5000
         command = ['mariadb', '--no-defaults', '-uroot', f'-S{s.server.socket}', 'd']
         sql = f"DELETE FROM t; LOAD DATA LOCAL INFILE '{path}' INTO TABLE t; SELECT COUNT(*) FROM t"
-        run = lambda *more: subprocess.run([*command, *more], capture_output=True, text=True)
+        run = lambda *more: subprocess.run(
+            [*command, *more], capture_output=True, text=True, timeout=300
+        )
         done = run('--local-infile=1', '-N', '-e', sql)
         assert done.stdout == '5000\n', done
         done = run('--local-infile=0', '-N', '-e', sql.partition('; ')[2])

@@ -86,10 +86,8 @@ def a_slow_client(server):
     for c in slow:
         c.send("SELECT REPEAT(c, 64) FROM many")
     c = server.connect(database='m')
-    while sum(
-        r[4] == b'Query' and r[6] == b'Sending to client' for r in c.rows('SHOW PROCESSLIST')
-    ) < len(slow):
-        time.sleep(0.01)
+    states = lambda: [(r[4], r[6]) for r in c.rows('SHOW PROCESSLIST')]
+    until(lambda: states().count((b'Query', b'Sending to client')) == len(slow), states)
     assert rss(server) < before + 100, f'{before} MiB before, {rss(server)} with slow clients'
     for c in slow:
         c.io.close()
@@ -108,8 +106,7 @@ def packets(server):
     for c in clients:
         c.seq = len(parts)
         c.io.sendall(stream[:-1])
-    while status(first, 'refusals') < 1:
-        time.sleep(0.01)
+    until(lambda: status(first, 'refusals') > 0, lambda: 'no packet was refused')
     assert base < status(first, 'used') <= SERVER * MIB
     assert rss(server) < before + SERVER + 200, f'{before} MiB before, {rss(server)} with packets'
     answers = []

@@ -75,7 +75,7 @@ class Load:
         alive = self.sysbench.poll() is None
         if not killed:
             self.sysbench.kill()
-        said, _ = self.sysbench.communicate()
+        said, _ = self.sysbench.communicate(timeout=300)
         if not killed:
             assert not self.changes.failed and alive, (self.changes.failed, said)
         else:

@@ -160,7 +160,7 @@ class Server:
         """Sends SIGKILL and waits for the end."""
         if self.process:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(300)
 
     def stop(self, wait_s=120):
         """Shuts down cleanly. Returns the exit status, or None if the server had to be killed."""

@@ -63,7 +63,7 @@ def run(server, script, verb, threads=1, **options):
     """Runs sysbench to its end and returns its output. A reported failure is an exception."""
     p = spawn(server, script, verb, threads, **options)
     try:
-        out = p.communicate()[0]
+        out = p.communicate(timeout=900)[0]
     except BaseException:
         p.kill()
         p.wait()

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::runtime::{BoxFuture, Runtime, Threads, block_on};
+use crate::testing::within;
 use crate::trx::Trx;
 use crate::{Config, DEFAULT_COLLATION};
 use parking_lot::Mutex;
@@ -128,9 +129,7 @@ pub(crate) async fn commit(trx: &mut Trx) {
 }
 /// Waits until the history is empty.
 pub(crate) async fn purged(e: &Arc<Engine>) {
-    while !e.history.is_empty() {
-        e.runtime.sleep(Duration::from_millis(5)).await;
-    }
+    within(e, "all is purged", || e.history.is_empty()).await;
 }
 /// Checks that a table is sound, and that nothing in it belongs to no row.
 pub(crate) async fn clean(e: &Arc<Engine>, t: &Arc<Table>, rows: u64) {

@@ -215,14 +215,21 @@ impl Engine {
         name: &'static str,
         task: impl FnOnce(Arc<Engine>) -> F,
     ) {
+        /// A task that panics has ended, too, or the shutdown would wait for it.
+        struct Running(Arc<Engine>);
+        impl Drop for Running {
+            fn drop(&mut self) {
+                self.0.running.fetch_sub(1, AcqRel);
+                self.0.close_step.notify();
+            }
+        }
         self.running.fetch_add(1, AcqRel);
-        let (engine, body) = (self.clone(), task(self.clone()));
+        let (running, body) = (Running(self.clone()), task(self.clone()));
         self.runtime.spawn(
             name,
             Box::pin(async move {
+                let _running = running;
                 body.await;
-                engine.running.fetch_sub(1, AcqRel);
-                engine.close_step.notify();
             }),
         );
     }

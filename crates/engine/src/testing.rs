@@ -58,3 +58,29 @@ pub mod undo {
         engine.background_rollbacks()
     }
 }
+
+/// Does something at the end of its scope, also where a test fails: a test that ends its threads so
+/// fails where it would wait for them.
+pub struct AtEnd<F: FnMut()>(pub F);
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+/// Waits for what background tasks do, on a busy machine for long.
+///
+/// # Panics
+/// If `what` does not hold within two minutes.
+pub async fn within(
+    e: &std::sync::Arc<crate::Engine>,
+    what: &str,
+    mut holds: impl FnMut() -> bool,
+) {
+    for _ in 0..24_000 {
+        if holds() {
+            return;
+        }
+        e.runtime.sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("not within two minutes: {what}; {} undo logs to purge", e.history.len());
+}

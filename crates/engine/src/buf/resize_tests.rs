@@ -3,6 +3,7 @@ use super::resize::{Left, Moved, Step};
 use super::testing::{MemDisk, pid};
 use super::*;
 use crate::page::header;
+use crate::testing::AtEnd;
 use crate::{Lsn, WouldBlock};
 
 fn pool_of(disk: &Arc<MemDisk>, frames: usize, most: usize, instances: usize) -> Arc<BufferPool> {
@@ -266,18 +267,20 @@ fn pages_are_found_while_the_pool_is_resized() {
             });
         }
         s.spawn(|| {
+            let _ends = AtEnd(|| _ = ended.fetch_add(1, Relaxed));
             for no in keep..last {
                 if let Ok(page) = pool.create(pid(16, no)) {
                     assert_eq!(page.id(), pid(16, no));
                 }
             }
-            ended.fetch_add(1, Relaxed);
         });
+        let _ends = AtEnd(|| _ = ended.fetch_add(1, Relaxed));
         for round in 0..if cfg!(miri) { 2 } else { 12 } {
             let frames = [most as u32 / 2, 130, most as u32, 128 + round][round as usize % 4];
-            while resize(&pool, frames) != Step::Done {}
+            while resize(&pool, frames) != Step::Done {
+                std::thread::yield_now();
+            }
         }
-        ended.fetch_add(1, Relaxed);
     });
     assert!((0..keep).all(|no| there(&pool, no)));
     let sums = pool.pages();

@@ -142,14 +142,21 @@ impl Flusher {
         name: &'static str,
         task: impl FnOnce(Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
     ) {
+        /// A task that panics has ended, too, or the shutdown would wait for it.
+        struct Running(Arc<Flusher>);
+        impl Drop for Running {
+            fn drop(&mut self) {
+                self.0.running.fetch_sub(1, AcqRel);
+                self.0.stopped.notify();
+            }
+        }
         self.running.fetch_add(1, AcqRel);
-        let (this, body) = (self.clone(), task(self.clone()));
+        let (running, body) = (Running(self.clone()), task(self.clone()));
         runtime.spawn(
             name,
             Box::pin(async move {
+                let _running = running;
                 body.await;
-                this.running.fetch_sub(1, AcqRel);
-                this.stopped.notify();
             }),
         );
     }

@@ -252,6 +252,7 @@ mod tests {
     use super::*;
     use crate::lock::{KillFlag, LockTable};
     use crate::sync::lock::atomic::AtomicBool;
+    use crate::testing::AtEnd;
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
@@ -475,8 +476,8 @@ mod tests {
                     }
                 });
             }
+            let _ends = AtEnd(|| stop.store(true, Ordering::Relaxed));
             writers.into_iter().for_each(|w| w.join().unwrap());
-            stop.store(true, Ordering::Relaxed);
         });
         assert_eq!(sys.active_count(), 0);
     }

@@ -6,6 +6,7 @@ use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::block_on;
+use redolith_engine::testing::AtEnd;
 use redolith_engine::{DEFAULT_COLLATION, Error, Trx};
 use redolith_types::Value;
 use std::sync::Arc;
@@ -71,6 +72,7 @@ fn entries_alone_give_the_rows_of_the_view() {
     });
     let (done, alone, mixed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
+        let _ends = AtEnd(|| done.store(true, Relaxed));
         for writer in 0..2 {
             let (e, t, done) = (&e, &t, &done);
             scope.spawn(move || {
@@ -114,7 +116,6 @@ fn entries_alone_give_the_rows_of_the_view() {
                 trx.rollback().await.unwrap();
             });
         }
-        done.store(true, Relaxed);
     });
     let (alone, mixed) = (alone.into_inner(), mixed.into_inner());
     assert!(alone > 0 && mixed > 0, "{alone} rows from entries, {mixed} from rows");

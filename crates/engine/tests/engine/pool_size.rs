@@ -5,6 +5,7 @@ use crate::common::{Dir, at_one_moment, copy};
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::runtime::block_on;
+use redolith_engine::testing::AtEnd;
 use redolith_engine::{Config, Engine, Error, PoolResizeState};
 use redolith_types::Value;
 use std::borrow::Cow;
@@ -91,15 +92,8 @@ fn sessions_change_rows_while_the_pool_is_resized() {
             let t = table(&e).await;
             insert(&e, &t, 0..ROWS).await;
             let (stop, changed) = (AtomicBool::new(false), AtomicI64::new(0));
-            // Sessions end also where this test fails.
-            struct Ends<'a>(&'a AtomicBool);
-            impl Drop for Ends<'_> {
-                fn drop(&mut self) {
-                    self.0.store(true, Relaxed);
-                }
-            }
             std::thread::scope(|s| {
-                let _ends = Ends(&stop);
+                let _ends = AtEnd(|| stop.store(true, Relaxed));
                 for session in 0..4 {
                     let (e, t, stop, changed) = (&e, &t, &stop, &changed);
                     s.spawn(move || {

@@ -2,6 +2,7 @@
 
 use crate::common::Dir;
 use crate::common::table::{LOCK, def, key, row};
+use crate::common::tables::within;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::index_build::Building;
@@ -521,9 +522,7 @@ fn make_rows_go_and_crash(dir: &Dir) {
             trx.commit().await.unwrap().durable().await;
         }
         // No entry is left that tells of them.
-        while !e.history.is_empty() {
-            e.runtime.sleep(std::time::Duration::from_millis(5)).await;
-        }
+        within(&e, "all is purged", || e.history.is_empty()).await;
         e.create_schema("behind", DEFAULT_COLLATION, None).await.unwrap();
         println!("ends as it should");
         use std::io::Write;

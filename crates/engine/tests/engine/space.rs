@@ -304,10 +304,13 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         fill(&e, &t, 200).await;
         purged(&e).await;
         e.history.stop();
-        // No write is under way that would hang with what the checkpoint waits for.
-        while e.store.pool.pages().dirty > 0 {
-            e.runtime.sleep(Duration::from_millis(5)).await;
-        }
+        // No write is under way that would hang with what the checkpoint waits for: neither of a
+        // page, which counts as dirty only until it is copied, nor of a stamp.
+        let is_written = || {
+            let (pool, spaces) = (&e.store.pool, &e.store.spaces);
+            pool.oldest_dirty() == redolith_engine::Lsn::MAX && spaces.unstamped() == 0
+        };
+        within(&e, "all is written and stamped", is_written).await;
         disk.hang();
         let mut trx = e.begin(KillFlag::new());
         for id in 0..20 {
@@ -318,9 +321,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
             update(&mut trx, &t, id, 2).await;
         }
         log.flush_to(log.tail()).await;
-        while log.checkpoint_lsn() < e.store.pool.oldest_dirty() {
-            e.runtime.sleep(Duration::from_millis(5)).await;
-        }
+        within(&e, "a checkpoint", || log.checkpoint_lsn() >= e.store.pool.oldest_dirty()).await;
         let mut another = t.def.clone();
         another.name = "another".into();
         let files_before = files();

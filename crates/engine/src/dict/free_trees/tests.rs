@@ -4,6 +4,7 @@ use crate::dict::index_build::Building;
 use crate::lock::KillFlag;
 use crate::runtime::Threads;
 use crate::small_engine::*;
+use crate::testing::within;
 use redolith_disk::{Disk, File, OpenHow, RealDisk};
 use redolith_types::{IndexDef, TableDef};
 use std::io;
@@ -37,9 +38,7 @@ async fn has_lost(e: &Arc<Engine>, t: &Arc<Table>) -> bool {
     !c.notes.is_empty()
 }
 async fn freed(e: &Arc<Engine>) {
-    while e.frees_trees() {
-        e.runtime.sleep(Duration::from_millis(5)).await;
-    }
+    within(e, "the trees are freed", || !e.frees_trees()).await;
 }
 
 /// A start serves before the trees are freed, and their record names them until they are: through a
@@ -222,9 +221,7 @@ fn an_error_that_passes_holds_up_one_table() {
         let done = |t: &Table| e.freeing.lock().get(&t.unfinished[0].id) == Some(&true);
         space.store(t.space.0.into(), std::sync::atomic::Ordering::Release);
         runtime.release();
-        while !done(&other) || !failed.load(Acquire) {
-            e.runtime.sleep(Duration::from_millis(5)).await;
-        }
+        within(&e, "one is freed, one fails", || done(&other) && failed.load(Acquire)).await;
         assert!(!done(&t) && e.frees_trees());
         space.store(0, std::sync::atomic::Ordering::Release);
         freed(&e).await;

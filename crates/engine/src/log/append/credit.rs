@@ -445,6 +445,7 @@ fn delay_us(at: u64, from: u64, to: u64) -> u64 {
 #[cfg(all(test, not(model)))]
 mod tests {
     use super::*;
+    use crate::testing::AtEnd;
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
 
@@ -662,8 +663,11 @@ mod tests {
         );
         let (tail, stop) = (AtomicU64::new(4096), AtomicBool::new(false));
         std::thread::scope(|scope| {
+            let _ends = AtEnd(|| stop.store(true, Relaxed));
             for _ in 0..3 {
                 scope.spawn(|| {
+                    // One that fails ends all.
+                    let _ends = AtEnd(|| stop.store(true, Relaxed));
                     while !stop.load(Relaxed) {
                         if let Ok(c) = s.credit(1000, Class::Reserved) {
                             let end = tail.fetch_add(700, SeqCst) + 700;
@@ -676,12 +680,11 @@ mod tests {
             for _ in 0..300 {
                 let before = s.promised.load(SeqCst);
                 s.update(|b| b.files_end += 1 << 18);
-                while s.promised.load(SeqCst) < before + 5000 {
+                while s.promised.load(SeqCst) < before + 5000 && !stop.load(Relaxed) {
                     std::thread::yield_now();
                 }
                 s.lower_files_end(1 << 18);
             }
-            stop.store(true, Relaxed);
         });
         assert!(
             s.promised.load(SeqCst) <= s.bounds().files_end && s.promised.load(SeqCst) > 1 << 18

@@ -9,7 +9,6 @@ use redolith_engine::testing::log::{Credit, Log};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 pub fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     open_with(dir, |_| ())
@@ -70,16 +69,7 @@ pub async fn locked(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<Cursor, Er
     assert!(c.next(trx).await?);
     Ok(c)
 }
-/// Waits for what background tasks do, on a busy machine for long.
-pub async fn within(e: &Arc<Engine>, what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..24_000 {
-        if holds() {
-            return;
-        }
-        e.runtime.sleep(Duration::from_millis(5)).await;
-    }
-    panic!("not within two minutes: {what}; {} undo logs to purge", e.history.len());
-}
+pub use redolith_engine::testing::within;
 pub async fn purged(e: &Arc<Engine>) {
     within(e, "all is purged", || e.history.is_empty() && !e.frees_trees()).await;
 }
