@@ -30,6 +30,12 @@ impl Log {
             false => b.capacity_bytes,
         }
     }
+    /// Whether the log has all files that its capacity needs.
+    #[cfg(feature = "testing")]
+    pub fn reaches_capacity(&self) -> bool {
+        let b = self.room.bounds();
+        b.files_end >= b.checkpoint + b.in_force_bytes
+    }
     /// Changes the capacity. A larger capacity takes effect at once. A smaller capacity takes
     /// effect as the checkpoint moves, for which the page cleaners now hurry.
     pub fn set_capacity(&self, bytes: u64) {

@@ -311,8 +311,7 @@ fn purge_leaves_the_reserve_of_the_log_alone() {
                 commit(&mut trx).await;
             }
         }
-        four_segments(&e).await;
-        let held = hold_room(&e.store.log, false, 0);
+        let held = hold_all_room(&e, false).await;
         // Others write a little meanwhile, such as the stamps of files.
         let purged = || e.history.purged.load(std::sync::atomic::Ordering::Acquire);
         let before = purged();

@@ -95,16 +95,6 @@ pub async fn commit(trx: &mut Trx) {
     trx.commit().await.unwrap().durable().await;
 }
 
-/// Waits until a log of four segments has all its files: each that comes gives room.
-pub async fn four_segments(e: &Arc<Engine>) {
-    let files = || {
-        let mut files = 0;
-        e.store.log.counters(|name, n| files += if name == "log_segments" { n } else { 0 });
-        files
-    };
-    within(e, "four segments", || files() >= 4).await;
-}
-
 /// All the room there is in the log but for `spare` bytes, taken away for as long as this is held.
 pub fn hold_room(log: &Log, reserve_too: bool, spare: usize) -> Vec<Credit<'_>> {
     let credit = |bytes| if reserve_too { log.credit_reserved(bytes) } else { log.credit(bytes) };
@@ -117,4 +107,21 @@ pub fn hold_room(log: &Log, reserve_too: bool, spare: usize) -> Vec<Credit<'_>> 
     }
     drop(gap);
     held
+}
+/// All the room that the log can have: that of files that are still to be made, too.
+pub async fn hold_all_room(e: &Engine, reserve_too: bool) -> Vec<Credit<'_>> {
+    let (log, mut held) = (&e.store.log, Vec::new());
+    loop {
+        let has_all_files = log.reaches_capacity();
+        held.extend(hold_room(log, reserve_too, 0));
+        if has_all_files {
+            return held;
+        }
+        // Who waits makes the log make the next file.
+        let bytes = 64 << 10;
+        match reserve_too {
+            true => log.wait_space_reserved(bytes).await.unwrap(),
+            false => log.wait_space(bytes).await.unwrap(),
+        }
+    }
 }
