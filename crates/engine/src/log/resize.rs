@@ -3,6 +3,8 @@
 use super::Log;
 use crate::base::Result;
 use crate::log::append::credit::CAPACITY_MIN;
+#[cfg(feature = "testing")]
+use crate::log::append::credit::{Class, Scarce};
 use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -30,11 +32,11 @@ impl Log {
             false => b.capacity_bytes,
         }
     }
-    /// Whether the log has all files that its capacity needs.
+    /// Whether another file would give room, to those who may use the reserve or to the others.
     #[cfg(feature = "testing")]
-    pub fn reaches_capacity(&self) -> bool {
-        let b = self.room.bounds();
-        b.files_end >= b.checkpoint + b.in_force_bytes
+    pub fn lacks_files(&self, reserve_too: bool) -> bool {
+        let class = if reserve_too { Class::Reserved } else { Class::Ordinary };
+        self.room.scarce(class) == Scarce::Files
     }
     /// Changes the capacity. A larger capacity takes effect at once. A smaller capacity takes
     /// effect as the checkpoint moves, for which the page cleaners now hurry.

@@ -112,16 +112,15 @@ pub fn hold_room(log: &Log, reserve_too: bool, spare: usize) -> Vec<Credit<'_>> 
 pub async fn hold_all_room(e: &Engine, reserve_too: bool) -> Vec<Credit<'_>> {
     let (log, mut held) = (&e.store.log, Vec::new());
     loop {
-        let has_all_files = log.reaches_capacity();
+        let lacks_files = log.lacks_files(reserve_too);
         held.extend(hold_room(log, reserve_too, 0));
-        if has_all_files {
+        if !lacks_files {
             return held;
         }
-        // Who waits makes the log make the next file.
-        let bytes = 64 << 10;
+        // Who waits makes the log make the next file. One byte is left free.
         match reserve_too {
-            true => log.wait_space_reserved(bytes).await.unwrap(),
-            false => log.wait_space(bytes).await.unwrap(),
+            true => log.wait_space_reserved(2).await.unwrap(),
+            false => log.wait_space(2).await.unwrap(),
         }
     }
 }
