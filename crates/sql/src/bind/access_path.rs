@@ -11,6 +11,7 @@ use super::Binder;
 use super::columns_read::IndexSet;
 use super::compare::and;
 use super::cost::SECONDARY;
+use super::index_union::{self, IndexUnion};
 use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::error::{Result, SqlError};
@@ -64,7 +65,7 @@ impl Chosen {
 
 /// What the choice has to know of the ranges of an index.
 #[derive(Clone, Copy)]
-struct Search {
+pub(super) struct Search {
     /// How many ranges there are.
     ranges: usize,
     equal_columns: usize,
@@ -74,7 +75,7 @@ struct Search {
 }
 
 impl Search {
-    fn of(index: &IndexDef, found: &IndexRanges) -> Search {
+    pub(super) fn of(index: &IndexDef, found: &IndexRanges) -> Search {
         let at_most_one_each = index.unique
             && found.equal_columns == index.columns.len()
             && found.ranges.iter().all(|r| r.null_safe == 0);
@@ -89,13 +90,23 @@ impl Search {
         self.ranges == 1 && self.at_most_one_each
     }
     /// The number of rows that the ranges leave of a million.
-    fn rows(&self) -> f64 {
+    pub(super) fn rows(&self) -> f64 {
         if self.at_most_one_each {
             return self.ranges as f64;
         }
         let equal = 0.01f64.powi(self.equal_columns.min(8) as i32);
         let each = (TABLE_ROWS * equal * self.bounded.share()).max(1.0);
         (each * self.lists()).min(TABLE_ROWS)
+    }
+    /// The number of rows that the ranges of index `index` leave, by statistics.
+    pub(super) fn known_rows(&self, index: usize, known: &Statistics) -> f64 {
+        let all = known.rows as f64;
+        let each = match self.equal_columns {
+            _ if self.at_most_one_each => 1.0,
+            0 => all,
+            n => known.rows_per_key(index, n).unwrap_or(all),
+        };
+        (each * self.bounded.share() * self.lists()).min(all)
     }
     /// How many times the rows of a range are read. Many intervals of one column share its rows, so
     /// only the root of their number counts.
@@ -118,14 +129,7 @@ impl Candidate {
     /// The cost of searching the index, by statistics.
     fn cost_by(&self, known: &Statistics, row: f64, wanted: &Wanted) -> f64 {
         let (Some(i), Some(search)) = (self.index, &self.search) else { return f64::MAX };
-        let all = known.rows as f64;
-        let each = match search.equal_columns {
-            _ if search.at_most_one_each => 1.0,
-            0 => all,
-            n => known.rows_per_key(i, n).unwrap_or(all),
-        };
-        let rows = (each * search.bounded.share() * search.lists()).min(all);
-        cost_of(rows, row, self.ordered, wanted)
+        cost_of(search.known_rows(i, known), row, self.ordered, wanted)
     }
 }
 
@@ -266,6 +270,18 @@ impl Binder<'_> {
             .into_iter()
             .reduce(|a, b| if b.cost < a.cost { b } else { a })
             .expect("the scan of the whole table is a candidate");
+        if !is_one(&best)
+            && let Some(union) = self.union(table, &allowed, &finder, &conjuncts, &best, wanted)?
+        {
+            self.charge_ranges(
+                union.bytes,
+                union.parts.iter().map(|part| part.ranges.len()).sum(),
+            )?;
+            possible.extend(union.parts.iter().map(|part| part.index as u16));
+            possible.sort_unstable();
+            possible.dedup();
+            return Ok(united(union, conjuncts, possible));
+        }
         let found = match (best.index.filter(|_| best.search.is_some()), kept) {
             (None, _) => None,
             (Some(i), Some((of, found))) if of == i => Some(found),
@@ -276,8 +292,7 @@ impl Binder<'_> {
             }
         };
         if let Some(found) = &found {
-            let bytes = found.bytes + found.ranges.len() * size_of::<KeyRange>();
-            self.charge(bytes.div_ceil(size_of::<Expr>()))?;
+            self.charge_ranges(found.bytes, found.ranges.len())?;
         }
         Ok(finish(best, found, conjuncts, possible))
     }
@@ -303,6 +318,44 @@ impl Binder<'_> {
         rows.map_or(1.0, |rows| (LOOSE_ROWS / rows).min(1.0))
     }
 
+    /// The union of several indexes that finds the rows of an OR, if it costs less than `best`.
+    fn union(
+        &mut self,
+        table: &Arc<TableInfo>,
+        allowed: &Allowed,
+        finder: &Finder<'_>,
+        conjuncts: &[Expr],
+        best: &Candidate,
+        wanted: &Wanted,
+    ) -> Result<Option<IndexUnion>> {
+        if allowed.search.len() < 2 || !conjuncts.iter().any(|e| matches!(e.kind, ExprKind::Or(_)))
+        {
+            return Ok(None);
+        }
+        finder.left.set(self.range_steps);
+        finder.lists_are_free.set(false);
+        let known = self.statistics(table).filter(|known| known.rows >= MANY_ROWS);
+        let known = known.as_deref();
+        let union = index_union::find(table, allowed, finder, conjuncts, known);
+        self.count_ranges(finder.left.get())?;
+        let with_sort = |cost: f64| {
+            let rows = cost / SECONDARY;
+            if wanted.sorts() { cost + rows * SORT } else { cost }
+        };
+        let known_best = |known: &Statistics| match &best.search {
+            Some(_) => best.cost_by(known, SECONDARY, wanted),
+            None => cost_of(known.rows as f64, 1.0, best.ordered, wanted),
+        };
+        Ok(union.filter(|union| {
+            let is_known_better = |(of, known): (f64, _)| with_sort(of) < known_best(known);
+            with_sort(union.cost) < best.cost
+                && union.known_cost.zip(known).is_none_or(is_known_better)
+        }))
+    }
+    /// Charges the memory of so many ranges, whose values take `bytes`.
+    fn charge_ranges(&mut self, bytes: usize, ranges: usize) -> Result<()> {
+        self.charge((bytes + ranges * size_of::<KeyRange>()).div_ceil(size_of::<Expr>()))
+    }
     /// Notes how many steps are left for the derivation of ranges. Many are long work.
     fn count_ranges(&mut self, left: usize) -> Result<()> {
         let steps = self.range_steps - left;
@@ -422,6 +475,18 @@ fn finish(
         keeps_order: best.ordered,
     };
     Chosen { path, filter, ordered: best.ordered, possible }
+}
+
+fn united(union: IndexUnion, conjuncts: Vec<Expr>, possible: Vec<u16>) -> Chosen {
+    let path = AccessPath {
+        index: None,
+        kind: AccessKind::Union(union.parts),
+        reverse: false,
+        covering: Covering::No,
+        keeps_order: false,
+    };
+    let filter = Some(conjuncts).filter(|all| !all.is_empty()).map(and);
+    Chosen { path, filter, ordered: false, possible }
 }
 
 /// True if the condition is the literal false or NULL, or compares with the literal NULL.

@@ -186,9 +186,12 @@ fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &
     if point || matches!(access.path.kind, AccessKind::Empty) {
         return false;
     }
-    let keys = [access.path.index, def.clustered_index()];
-    let mut columns =
-        keys.iter().flatten().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
+    let mut keys: Vec<usize> =
+        [access.path.index, def.clustered_index()].into_iter().flatten().collect();
+    if let AccessKind::Union(parts) = &access.path.kind {
+        keys.extend(parts.iter().map(|part| part.index));
+    }
+    let mut columns = keys.iter().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
     columns.any(|c| {
         assignments
             .iter()

@@ -53,7 +53,7 @@ fn may_be_kept(source: &Source) -> bool {
     match &source.kind {
         SourceKind::Table(access) => {
             matches!(access.lock, RowLock::None | RowLock::ShareForChange)
-                && matches!(access.path.kind, AccessKind::FullScan | AccessKind::Ranges(_))
+                && !matches!(access.path.kind, AccessKind::Point(_) | AccessKind::Empty)
                 && !depends_on_sources(access)
         }
         SourceKind::Derived(_) | SourceKind::Virtual(_) | SourceKind::Iteration { .. } => true,

@@ -36,6 +36,7 @@ mod function;
 mod group;
 mod hash_join;
 mod index_def;
+mod index_union;
 mod insert;
 mod join_order;
 mod json_table;

@@ -352,10 +352,10 @@ impl<'a> Finder<'a> {
 
     /// The ranges of an index under all these conditions. None if no condition restricts the
     /// index's first column.
-    pub fn ranges(
+    pub fn ranges<E: Borrow<Expr>>(
         &self,
         index: &IndexDef,
-        conjuncts: &[Expr],
+        conjuncts: &[E],
         tests: &[Test],
     ) -> Option<IndexRanges> {
         self.ranges_inside(index, conjuncts, tests, 0)
@@ -553,7 +553,8 @@ fn last_bounds(here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<Next
     }
 }
 
-fn conjuncts_of<'e>(expr: &'e Expr, into: &mut Vec<&'e Expr>) {
+/// The conditions of an AND, or the one condition.
+pub(super) fn conjuncts_of<'e>(expr: &'e Expr, into: &mut Vec<&'e Expr>) {
     match &expr.kind {
         ExprKind::And(parts) => parts.iter().for_each(|part| conjuncts_of(part, into)),
         _ => into.push(expr),

@@ -29,6 +29,7 @@ pub(crate) mod global_read_lock;
 mod group;
 mod hash_directory;
 mod hash_rows;
+mod index_union;
 mod insert;
 mod insert_batch;
 mod insert_select;

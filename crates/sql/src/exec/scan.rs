@@ -5,6 +5,7 @@ use super::ExecContext;
 use super::correlated::answered;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::index_union::IndexUnion;
 use super::key_bounds::{KeyRanges, encode_path};
 use super::list_tests::most_members;
 use super::long_rows;
@@ -85,6 +86,8 @@ pub struct Scan<'p> {
     read: Read,
     /// The cursor reads the clustered index instead of the path's (PATH-6).
     scans_table: bool,
+    /// What a path of several indexes needs besides.
+    union: Option<Box<IndexUnion>>,
     /// The number, from 1, of the cursor's range.
     next_range: usize,
     steps: Steps,
@@ -158,6 +161,7 @@ impl<'p> Scan<'p> {
             ranges,
             read,
             scans_table: false,
+            union: None,
             next_range: 0,
             steps: Steps::of(access),
             at_start: false,
@@ -215,6 +219,9 @@ impl<'p> Scan<'p> {
             scratch.cursors.push(self.cursor);
         }
         self.ranges.give_back(&mut cx.env);
+        if let Some(mut union) = self.union {
+            union.give_back(&mut cx.env);
+        }
         if scratch.ranges.len() < KEPT_CURSORS {
             self.ranges.trim(KEPT_BYTES);
             scratch.ranges.push(self.ranges);
@@ -230,14 +237,28 @@ impl<'p> Scan<'p> {
             let members = most_members(self.access);
             self.conditions = RowTests::of(filter, self.source, def, members, at, env);
         }
-        encode_path(self.access, at, env, &mut self.ranges)
+        match &self.access.path.kind {
+            AccessKind::Union(parts) => {
+                let union = self.union.get_or_insert_default();
+                union.begin(self.access, parts, at, env, &mut self.ranges)
+            }
+            _ => encode_path(self.access, at, env, &mut self.ranges),
+        }
     }
-    /// Moves the cursor from the path's index to the clustered index, or back.
+    /// Moves the cursor from the path's index to the clustered index, or back, or to the next index
+    /// of a union.
     #[cold]
     fn change_index(&mut self) {
         let table = self.access.table.engine();
         let path = &self.access.path;
-        let (no, reverse) = match path.index {
+        let index = match &mut self.union {
+            Some(union) => {
+                union.is_aimed = true;
+                Some(union.index)
+            }
+            None => path.index,
+        };
+        let (no, reverse) = match index {
             Some(i) if !self.scans_table => (table.index_no(i), path.reverse),
             _ => (0, false),
         };
@@ -250,6 +271,9 @@ impl<'p> Scan<'p> {
     /// false, the caller must call `advance`.
     #[inline]
     pub fn advance_at_hand(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> bool {
+        if self.union.is_some() {
+            return false;
+        }
         // Before the first range, the cursor may have rows of another range.
         while self.next_range > 0 && self.cursor.next_at_hand(trx) {
             self.count_step(handlers);
@@ -284,6 +308,11 @@ impl<'p> Scan<'p> {
             // The rows that the tests have refused since the last call.
             env.steps(std::mem::take(&mut self.work))?;
             check_killed(env)?;
+            if let Some(union) = &mut self.union
+                && union.gives_up(&mut self.ranges, env)
+            {
+                self.next_range = 0;
+            }
             if self.next_range > 0 {
                 self.count_step(handlers);
                 let more = self.cursor.next(trx).await?;
@@ -301,16 +330,29 @@ impl<'p> Scan<'p> {
                         self.work += self.conditions.work(self.payload().len());
                         continue;
                     }
+                    if let Some(union) = &mut self.union
+                        && !union.is_new(self.cursor.row().key, env)
+                    {
+                        self.work += 1;
+                        continue;
+                    }
                     return Ok(true);
                 }
             }
             if self.ranges.get(self.next_range).is_none() {
+                if let Some(union) = &mut self.union
+                    && union.next(&mut self.ranges, env)
+                {
+                    self.next_range = 0;
+                    continue;
+                }
                 return Ok(false);
             }
             // The previous range may not have been read to its end.
             self.cursor.stop(trx);
-            if self.ranges.scans_table() != self.scans_table {
-                self.scans_table = !self.scans_table;
+            let is_aimed = self.union.as_ref().is_none_or(|union| union.is_aimed);
+            if self.ranges.scans_table() != self.scans_table || !is_aimed {
+                self.scans_table = self.ranges.scans_table();
                 self.change_index();
             }
             let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
@@ -401,6 +443,9 @@ impl<'p> Scan<'p> {
     /// Notes that the statement does not want the row, so that it need not stay locked (CURSOR-2).
     #[inline]
     pub fn refuse(&mut self, trx: &Trx) {
+        if let Some(union) = &mut self.union {
+            union.forget(self.cursor.row().key);
+        }
         self.cursor.refuse(trx);
     }
     /// True if the row passes the conditions that are left. This is for a single table; joins

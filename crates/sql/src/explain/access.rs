@@ -1,7 +1,7 @@
 //! How the rows of a table are reached, in the words of the traditional form.
 use super::estimate::rows_per_key;
 use super::place::Place;
-use crate::plan::{AccessKind, Covering, Expr, ExprKind, TableAccess};
+use crate::plan::{AccessKind, AccessPath, Covering, Expr, ExprKind, TableAccess, UnionPart};
 use redolith_types::{Collation, Column, SqlType};
 
 /// The access to a table.
@@ -13,6 +13,8 @@ pub(super) struct How<'p> {
     /// The number of the key's columns that bounds have.
     pub key_parts: usize,
     pub key_len: u64,
+    /// The indexes of a union, with the `key_len` of each.
+    pub union: Vec<(&'p str, u64)>,
     /// What the key's columns are compared with, for each column.
     pub reference: Vec<String>,
     /// The rows that one scan reads.
@@ -22,6 +24,9 @@ pub(super) struct How<'p> {
 impl<'p> How<'p> {
     pub fn of(access: &'p TableAccess, place: &Place<'_, 'p>, changes: bool) -> How<'p> {
         let def = &access.table.def;
+        if let AccessKind::Union(parts) = &access.path.kind {
+            return How::of_union(access, parts, place, changes);
+        }
         let ty = access_type(access, changes);
         let total = access.table.rows().max(1);
         let key = access.path.index.filter(|_| ty != "ALL").map(|i| &*def.indexes[i].name);
@@ -52,10 +57,43 @@ impl<'p> How<'p> {
             key,
             key_parts: if by_key || ty == "index" { key_parts } else { 0 },
             key_len: if key.is_some() { key_length(access, key_parts) } else { 0 },
+            union: Vec::new(),
             reference: references(access, ty, place),
             rows,
         }
     }
+    fn of_union(
+        access: &'p TableAccess,
+        parts: &[UnionPart],
+        place: &Place<'_, 'p>,
+        changes: bool,
+    ) -> How<'p> {
+        let def = &access.table.def;
+        let (mut rows, mut union) = (0, Vec::with_capacity(parts.len()));
+        for part in parts {
+            let alone = alone(access, part);
+            let how = How::of(&alone, place, changes);
+            rows += how.rows;
+            union.push((&*def.indexes[part.index].name, how.key_len));
+        }
+        How {
+            ty: "index_merge",
+            possible: access.possible.iter().map(|&i| &*def.indexes[i as usize].name).collect(),
+            key: None,
+            key_parts: 0,
+            key_len: 0,
+            union,
+            reference: Vec::new(),
+            rows: rows.min(access.table.rows().max(1)),
+        }
+    }
+}
+
+/// The access by one index of a union.
+pub(super) fn alone(access: &TableAccess, part: &UnionPart) -> TableAccess {
+    let kind = AccessKind::Ranges(part.ranges.clone());
+    let path = AccessPath { index: Some(part.index), kind, ..access.path.clone() };
+    TableAccess { path, filter: None, ..access.clone() }
 }
 
 /// The `type` column. For statements that change rows, a point is called a range, as in MySQL.

@@ -40,6 +40,10 @@ pub(super) fn of_access(access: &TableAccess, how: &How<'_>) -> Estimate {
         AccessKind::FullScan => 0.0,
         AccessKind::Point(_) => 1.0,
         AccessKind::Ranges(ranges) => ranges.len() as f64,
+        AccessKind::Union(parts) => {
+            let seeks = parts.iter().map(|part| part.ranges.len()).sum::<usize>() as f64;
+            return Estimate { rows, cost: seeks * SEEK + rows * SECONDARY };
+        }
     };
     Estimate { rows, cost: seeks * SEEK + rows * row }
 }

@@ -71,7 +71,7 @@ struct Line {
     how: Option<&'static str>,
     possible: Option<String>,
     key: Option<String>,
-    key_len: Option<u64>,
+    key_len: Option<String>,
     reference: Option<String>,
     rows: Option<u64>,
     extra: Vec<String>,
@@ -103,7 +103,7 @@ impl Line {
             how,
             text(self.possible),
             text(self.key),
-            text(self.key_len.map(|len| len.to_string())),
+            text(self.key_len),
             text(self.reference),
             self.rows.map_or(Value::Null, |rows| Value::Int(rows as i64)),
             self.rows.map_or(Value::Null, |_| Value::Double(100.0)),
@@ -255,7 +255,14 @@ fn stored(line: &mut Line, access: &TableAccess, how: &How<'_>, changes: bool) {
     line.how = Some(how.ty);
     line.possible = list(how.possible.join(","));
     line.key = how.key.map(str::to_string);
-    line.key_len = how.key.map(|_| how.key_len);
+    line.key_len = how.key.map(|_| how.key_len.to_string());
+    if !how.union.is_empty() {
+        let (names, lengths): (Vec<&str>, Vec<String>) =
+            how.union.iter().map(|(name, len)| (*name, len.to_string())).unzip();
+        let names = names.join(",");
+        line.extra.push(format!("Using union({names})"));
+        (line.key, line.key_len) = (Some(names), Some(lengths.join(",")));
+    }
     line.reference = list(how.reference.join(","));
     line.rows = Some(how.rows);
     let words = [

@@ -20,6 +20,9 @@
 //! **PATH-7** A path by `column IN (SELECT ..)` has a range for each value of the subquery, which
 //! has been run before. The condition stays in the filter. If there are too many values, the range
 //! is the one around them, and the executor reads the whole table where PATH-6 says so.
+//! **PATH-8** A union searches several indexes, each for branches of an OR. A row that several
+//! branches find comes once. The condition stays in the filter. If the rows turn out to be many,
+//! the executor reads the whole table for those that have not come yet.
 use super::expr::Expr;
 use super::subquery::SubqueryBody;
 use crate::table_info::TableInfo;
@@ -58,7 +61,8 @@ pub struct LooseScan {
 
 #[derive(Clone, Debug)]
 pub struct AccessPath {
-    /// Position in `TableDef::indexes`; None: the clustered index of a table without a primary key.
+    /// Position in `TableDef::indexes`; None: the clustered index of a table without a primary key,
+    /// or a union of several indexes.
     pub index: Option<usize>,
     pub kind: AccessKind,
     /// The path returns the last row first.
@@ -88,6 +92,16 @@ pub enum AccessKind {
     /// finds nothing.
     Point(Vec<Expr>),
     Ranges(Vec<KeyRange>),
+    /// The rows of all parts, each of another index, in no order (PATH-8).
+    Union(Vec<UnionPart>),
+}
+
+/// The ranges of one index that a union reads.
+#[derive(Clone, Debug)]
+pub struct UnionPart {
+    /// Position in `TableDef::indexes`.
+    pub index: usize,
+    pub ranges: Vec<KeyRange>,
 }
 
 /// A range of one index: the first columns equal `prefix`, and the next column lies between the
@@ -135,6 +149,14 @@ impl NextColumn {
             }
             NextColumn::Like { pattern, .. } => f(pattern),
         }
+    }
+}
+
+impl KeyRange {
+    /// Calls `f` with each expression of the bounds.
+    pub fn each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
+        self.prefix.iter().for_each(&mut *f);
+        self.next.each_expr(f);
     }
 }
 

@@ -119,6 +119,10 @@ impl Sizes {
         let path = match &access.path.kind {
             AccessKind::Point(values) => self.exprs(values),
             AccessKind::Ranges(ranges) => ranges.iter().map(range).sum(),
+            AccessKind::Union(parts) => {
+                let ranges = parts.iter().flat_map(|part| &part.ranges).map(range);
+                size_of_val(&parts[..]) + ranges.sum::<usize>()
+            }
             AccessKind::Empty | AccessKind::FullScan => 0,
         };
         path + self.exprs(&access.filter) + size_of_val(&access.columns[..])

@@ -30,7 +30,7 @@ mod window;
 use crate::xa::Xid;
 pub use access::{
     AccessKind, AccessPath, Bound, Covering, KeyRange, LooseScan, NextColumn, OnConflict, RowLock,
-    TableAccess,
+    TableAccess, UnionPart,
 };
 pub use admin::*;
 pub use ddl::*;

@@ -275,11 +275,9 @@ impl TableAccess {
         match &self.path.kind {
             AccessKind::Empty | AccessKind::FullScan => {}
             AccessKind::Point(values) => values.iter().for_each(f),
-            AccessKind::Ranges(ranges) => {
-                for range in ranges {
-                    range.prefix.iter().for_each(&mut *f);
-                    range.next.each_expr(f);
-                }
+            AccessKind::Ranges(ranges) => ranges.iter().for_each(|range| range.each_expr(f)),
+            AccessKind::Union(parts) => {
+                parts.iter().flat_map(|part| &part.ranges).for_each(|range| range.each_expr(f));
             }
         }
     }

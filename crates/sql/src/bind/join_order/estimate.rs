@@ -407,7 +407,9 @@ fn rows_read_of(source: &Source) -> f64 {
             match &access.path.kind {
                 AccessKind::Empty => 0.0,
                 AccessKind::Point(_) => 1.0,
-                AccessKind::Ranges(_) => (all * DEFAULT_EQUAL).min(SOME_ROWS),
+                AccessKind::Ranges(_) | AccessKind::Union(_) => {
+                    (all * DEFAULT_EQUAL).min(SOME_ROWS)
+                }
                 AccessKind::FullScan => all,
             }
         }

@@ -7,7 +7,9 @@ use super::env::Env;
 use super::eval::{Eval, Scope, fixed_start};
 use crate::error::Result;
 use crate::memory::CREDIT;
-use crate::plan::{AccessKind, Bound, Covering, Expr, KeyRange, NextColumn, TableAccess};
+use crate::plan::{
+    AccessKind, Bound, Covering, Expr, KeyRange, NextColumn, TableAccess, UnionPart,
+};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_decimal, to_time};
 use redolith_types::store::{StoreMode, TIMESTAMP_US};
@@ -58,6 +60,11 @@ impl KeyRanges {
     fn set_whole(&mut self) {
         self.clear();
         self.list.push(Entry { low: 0..0, high: None, point: false });
+    }
+    /// Replaces the ranges by the whole table.
+    pub fn scan_table(&mut self) {
+        self.set_whole();
+        self.scans_table = true;
     }
     fn held(&self) -> usize {
         self.bytes.capacity() + self.list.capacity() * size_of::<Entry>()
@@ -178,6 +185,19 @@ pub fn encode_path(
     encode_ranges(access, at, env, out)?;
     out.recharge(held, charged, env)
 }
+/// As [`encode_path`], for a part of a union.
+pub fn encode_union_part(
+    access: &TableAccess,
+    part: &UnionPart,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    out: &mut KeyRanges,
+) -> Result<()> {
+    let (held, charged) = (env.held(), out.charged);
+    out.clear();
+    encode_list(access, Some(part.index), &part.ranges, true, at, env, out)?;
+    out.recharge(held, charged, env)
+}
 fn encode_ranges(
     access: &TableAccess,
     at: Scope<'_>,
@@ -190,26 +210,39 @@ fn encode_ranges(
         AccessKind::Empty => {}
         AccessKind::FullScan => out.set_whole(),
         AccessKind::Point(values) => {
-            let index = Target::new(access, table);
+            let index = Target::new(access.path.index, table);
             encode_range(&index, values, 0, &NextColumn::Any, at, env, out)?;
         }
         AccessKind::Ranges(ranges) => {
-            let members = most_members(access, ranges.len());
-            let index = Target { members, ..Target::new(access, table) };
             let is_covering = access.path.covering != Covering::No;
-            let may_scan = !index.clustered && !is_covering && !access.path.keeps_order;
-            for KeyRange { prefix, null_safe, next } in ranges {
-                let found = encode_range(&index, prefix, *null_safe, next, at, env, out)?;
-                if found == Found::NearlyAll && prefix.is_empty() && may_scan {
-                    out.set_whole();
-                    out.scans_table = true;
-                    return Ok(());
-                }
-                out.charge(env)?;
-            }
-            out.merge(access.path.reverse);
+            let may_scan = !is_covering && !access.path.keeps_order;
+            encode_list(access, access.path.index, ranges, may_scan, at, env, out)?;
         }
+        AccessKind::Union(_) => unreachable!("its parts are encoded one by one"),
     }
+    Ok(())
+}
+/// `may_scan`: the table may be scanned instead of a secondary index.
+fn encode_list(
+    access: &TableAccess,
+    index: Option<usize>,
+    ranges: &[KeyRange],
+    may_scan: bool,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    out: &mut KeyRanges,
+) -> Result<()> {
+    let members = most_members(access, ranges.len());
+    let index = Target { members, ..Target::new(index, access.table.engine()) };
+    for KeyRange { prefix, null_safe, next } in ranges {
+        let found = encode_range(&index, prefix, *null_safe, next, at, env, out)?;
+        if found == Found::NearlyAll && prefix.is_empty() && may_scan && !index.clustered {
+            out.scan_table();
+            return Ok(());
+        }
+        out.charge(env)?;
+    }
+    out.merge(access.path.reverse);
     Ok(())
 }
 
@@ -221,8 +254,8 @@ struct Target<'a> {
     members: usize,
 }
 impl<'a> Target<'a> {
-    fn new(access: &'a TableAccess, table: &'a Table) -> Target<'a> {
-        let no = access.path.index.map_or(0, |i| table.index_no(i));
+    fn new(index: Option<usize>, table: &'a Table) -> Target<'a> {
+        let no = index.map_or(0, |i| table.index_no(i));
         Target { index: &table.indexes[no], def: &table.def, clustered: no == 0, members: 0 }
     }
     fn column(&self, n: usize) -> &'a Column {

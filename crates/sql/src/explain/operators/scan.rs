@@ -1,5 +1,5 @@
 //! The operators that read a table of a block.
-use super::super::access::How;
+use super::super::access::{How, alone};
 use super::super::block::{Body, Reads, Table};
 use super::super::estimate::{self, Estimate};
 use super::super::expr::Writer;
@@ -138,6 +138,24 @@ impl Builder<'_, '_> {
         let text = match &access.path.kind {
             AccessKind::Empty => {
                 return self.estimated("Zero rows (Impossible WHERE)", Estimate::default());
+            }
+            AccessKind::Union(parts) => {
+                let union = self.text("Index merge union on ", |w| {
+                    w.name(&access.alias);
+                    Ok(())
+                })?;
+                let mut children = Vec::with_capacity(parts.len());
+                for part in parts {
+                    let alone = alone(access, part);
+                    let how = How::of(&alone, place, false);
+                    children.push(self.access(
+                        &alone,
+                        &how,
+                        estimate::of_access(&alone, &how),
+                        place,
+                    )?);
+                }
+                return Ok(self.estimated(union, estimate)?.over(children));
             }
             AccessKind::FullScan if how.ty == "ALL" => self.text("Table scan on ", |w| {
                 w.name(&access.alias);
