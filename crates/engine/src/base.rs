@@ -304,6 +304,13 @@ static ABORT_WHEN_POISONED: AtomicBool = AtomicBool::new(false);
 pub fn abort_when_poisoned() {
     ABORT_WHEN_POISONED.store(true, Relaxed);
 }
+/// Ends the process if this thread is panicking in a program that asked for it: what the panic left
+/// half done must not reach others.
+pub(crate) fn abort_if_panicking() {
+    if std::thread::panicking() && ABORT_WHEN_POISONED.load(Relaxed) {
+        std::process::abort();
+    }
+}
 /// Ends the process when an unwinding panic, whose message has been printed then, drops it.
 struct AbortOnUnwind;
 impl Drop for AbortOnUnwind {

@@ -244,8 +244,13 @@ impl<'s> Mtr<'s> {
 }
 impl Drop for Mtr<'_> {
     fn drop(&mut self) {
-        if self.current.is_some() && !std::thread::panicking() {
-            crate::poison("MTR-1: a mini-transaction was dropped after its first change");
+        if self.current.is_some() {
+            // The latches go with this value, and others would read, log and write pages with half
+            // a change, or wait for a frame whose bytes never come.
+            crate::base::abort_if_panicking();
+            if !std::thread::panicking() {
+                crate::poison("MTR-1: a mini-transaction was dropped after its first change");
+            }
         }
         if self.credit.is_some() {
             note_credit(-1);

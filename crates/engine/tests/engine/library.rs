@@ -9,7 +9,10 @@ use redolith_engine::Forced;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::runtime::{Threads, block_on};
-use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Result};
+use redolith_engine::testing::mtr::Mtr;
+use redolith_engine::{
+    Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, PageId, Result, SpaceId,
+};
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::collections::BTreeMap;
@@ -63,6 +66,38 @@ fn a_directory_has_one_engine() {
     let engine = open(&dir.0).unwrap();
     assert!(engine.dict.schema("s").is_some());
     block_on(engine.close()).unwrap();
+}
+
+const PANICS_IN: &str = "REDOLITH_TEST_PANIC";
+/// A panic between the changes of a mini-transaction ends a program that asked for it, although its
+/// panics unwind: others would find a page with half a change, which no redo has.
+#[test]
+fn a_panic_within_a_mini_transaction_ends_the_program() {
+    let Ok(dir) = std::env::var(PANICS_IN) else {
+        let dir = Dir::new("panic-in-mtr");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "library::a_panic_within_a_mini_transaction_ends_the_program"])
+            .arg("--nocapture")
+            .env(PANICS_IN, &dir.0)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(said.contains("it panics") && !said.contains("goes on"), "{child:?}");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.status), Some(6));
+        return block_on(open(&dir.0).unwrap().close()).unwrap();
+    };
+    redolith_engine::abort_when_poisoned();
+    let e = open(Path::new(&dir)).unwrap();
+    let root = PageId { space: SpaceId(0), no: 2 };
+    block_on(e.store.pool.load(root)).unwrap();
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut m = Mtr::begin(&e.store).ok().unwrap();
+        let page = m.x(root).ok().unwrap();
+        m.init(page);
+        println!("it panics");
+        panic!("as a failed check does");
+    }));
+    println!("it goes on: {panics:?}");
 }
 
 /// Changes a number in both blocks of the control file, checksums included.

@@ -250,13 +250,18 @@ impl Control {
         let file =
             disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
         let (mut newest, mut damaged): (Option<State>, bool) = (None, false);
+        let mut unreadable = None;
         for at in BLOCKS_AT.into_iter().flatten() {
             let mut b = AlignedBuf::new(BLOCK);
             match file.read_at(&mut b, at) {
                 Ok(()) => {}
                 // A file of format 2 is shorter. A file that was cut off has lost its last blocks.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => continue,
-                Err(e) => return Err(fail(e)),
+                // The other blocks may have a state.
+                Err(e) => {
+                    (damaged, unreadable) = (true, Some(e));
+                    continue;
+                }
             }
             match State::decode(&b)? {
                 Some(state) if newest.as_ref().is_none_or(|n| n.sequence < state.sequence) => {
@@ -267,9 +272,10 @@ impl Control {
             }
         }
         let long = file.len().map_err(fail)? >= FILE_BYTES;
-        match newest {
-            Some(state) => Ok(Control { file, path, state, damaged, long }),
-            None => Err(Error::Io {
+        match (newest, unreadable) {
+            (Some(state), _) => Ok(Control { file, path, state, damaged, long }),
+            (None, Some(e)) => Err(fail(e)),
+            (None, None) => Err(Error::Io {
                 what: path.display().to_string(),
                 why: "no checkpoint block is whole, so the redo log cannot be read: restore this \
                     file or a backup, or start with innodb_force_recovery=6 to read what lies in \

@@ -15,6 +15,8 @@
 //!   first function that writes.
 //! - SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips
 //!   on its way from the disk must not end the log.
+//! - SCAN-9: a block that the disk cannot read ends the log as other damage does, and only if a
+//!   frame, or the place where the next one would begin, lies in it.
 //! - SCAN-7: the control file knows the epoch's frame before anything follows the frame. A segment
 //!   that was replaced by a copy from before this start has no such frame. This distinguishes it
 //!   from a log that ends where the copy ends (TAIL-1).
@@ -50,26 +52,32 @@ struct Reader {
     bytes: Vec<u8>,
     /// Where reads put their bytes, made at the first read.
     room: Option<AlignedBuf>,
+    /// A read of many blocks has failed. Up to this LSN the blocks are read one by one.
+    careful: u64,
 }
 impl Reader {
     fn at(lsn: u64) -> Reader {
-        Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new(), room: None }
+        Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new(), room: None, careful: 0 }
     }
     /// Reads on until the bytes below `upto` are in memory. Returns false if the segments end
-    /// before.
+    /// before. A block that the disk cannot read is an error only if it has some of these bytes
+    /// (SCAN-9).
     fn fill(&mut self, segments: &Segments, upto: u64) -> Result<bool> {
         loop {
             let at = self.base + self.bytes.len() as u64;
             if at >= upto {
                 return Ok(true);
             }
-            let most = READ_BYTES.min(segments.bytes - at % segments.bytes) as usize;
+            let most = if at < self.careful { BLOCK } else { READ_BYTES };
+            let most = most.min(segments.bytes - at % segments.bytes);
             let room = self.room.get_or_insert_with(|| AlignedBuf::new(READ_BYTES as usize));
-            room.set_len(most);
-            if !segments.read(at, room)? {
-                return Ok(false);
+            room.set_len(most as usize);
+            match segments.read(at, room) {
+                Ok(true) => self.bytes.extend_from_slice(room),
+                Ok(false) => return Ok(false),
+                Err(_) if most > BLOCK => self.careful = at + most,
+                Err(e) => return Err(e),
             }
-            self.bytes.extend_from_slice(room);
         }
     }
     fn get(&self, from: u64, len: usize) -> &[u8] {
@@ -131,6 +139,8 @@ pub struct FrameScanner {
     pub(in crate::log) epochs: Vec<(u64, u64)>,
     pub(in crate::log) seed: u32,
     ended: bool,
+    /// Why the block at the end cannot be read (SCAN-9).
+    pub(in crate::log) unreadable: Option<Error>,
 }
 
 impl FrameScanner {
@@ -168,6 +178,7 @@ impl FrameScanner {
             epochs: Vec::new(),
             seed: 0,
             ended: false,
+            unreadable: None,
         };
         scanner.rewind();
         Ok(scanner)
@@ -179,7 +190,7 @@ impl FrameScanner {
         self.reader = Reader::at(checkpoint);
         self.epochs = vec![(checkpoint, checkpoint_epoch)];
         self.seed = frame::seed(log_id, checkpoint_epoch);
-        self.ended = false;
+        (self.ended, self.unreadable) = (false, None);
     }
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.control.state().checkpoint)
@@ -205,7 +216,14 @@ impl FrameScanner {
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
         let (start, header) = loop {
             self.reader.forget(self.at);
-            let Some(header) = self.verified_again()? else {
+            let found = self.verified_again().or_else(|e| match e {
+                Error::Io { .. } => {
+                    self.unreadable = Some(e);
+                    Ok(None)
+                }
+                other => Err(other),
+            });
+            let Some(header) = found? else {
                 self.ended = true;
                 return Ok(None);
             };

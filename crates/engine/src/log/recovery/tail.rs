@@ -48,6 +48,9 @@ impl FrameScanner {
     /// Changes nothing.
     pub fn judge_end(&self, newest: Option<(Lsn, String)>) -> Result<()> {
         let (end, state) = (self.at, self.control.state());
+        if let Some(why) = &self.unreadable {
+            return Err(self.damaged(why.to_string()));
+        }
         // TAIL-5 at the very end: this is how a lost control block shows.
         if let Some(why) = self.proof_at(end)? {
             return Err(self.damaged(why));
@@ -76,8 +79,8 @@ impl FrameScanner {
                 "{what} has LSN {lsn}, and was written when the log was durable up to LSN {lsn}"
             )));
         }
-        if self.segments.is_cut_at(end)? {
-            return Err(self.damaged("the segment's file is cut off".into()));
+        if let Some(cut) = self.segments.cut_from(end)? {
+            return Err(self.damaged(format!("{} is cut off", cut.display())));
         }
         match if state.clean || judged { None } else { self.search()? } {
             Some(why) => Err(self.damaged(why)),

@@ -6,6 +6,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ struct Bytes {
     unsynced: Vec<(usize, usize)>,
 }
 #[derive(Default)]
-struct MemFile(Mutex<Bytes>, Arc<Faults>, Mutex<Option<Vec<Io>>>);
+struct MemFile(Mutex<Bytes>, Arc<Faults>, Mutex<Option<Vec<Io>>>, Mutex<Range<u64>>);
 #[derive(Default)]
 struct Faults {
     full: AtomicBool,
@@ -48,6 +49,10 @@ impl MemFile {
 }
 impl File for MemFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let bad = self.3.lock().clone();
+        if offset < bad.end && bad.start < offset + buf.len() as u64 {
+            return Err(io::Error::other("EIO"));
+        }
         let b = self.0.lock();
         let from = b
             .now
@@ -127,8 +132,17 @@ impl MemDisk {
         let bytes = Bytes { durable: content.clone(), now: content, unsynced: Vec::new() };
         self.files.lock().insert(
             path.into(),
-            Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())),
+            Arc::new(MemFile(
+                Mutex::new(bytes),
+                self.faults.clone(),
+                Mutex::default(),
+                Mutex::default(),
+            )),
         );
+    }
+    /// From now on these bytes of the file cannot be read.
+    pub fn lose(&self, path: &Path, bytes: Range<u64>) {
+        *self.file(path).3.lock() = bytes;
     }
     /// The next sync runs this after it has begun.
     pub fn during_sync(&self, during: impl FnOnce() + Send + 'static) {
@@ -200,7 +214,12 @@ impl Disk for MemDisk {
             (None, Create::Existing) => Err(io::ErrorKind::NotFound.into()),
             (None, _) => {
                 let held = self.faults.hold_new.load(SeqCst).then(Vec::new);
-                let f = Arc::new(MemFile(Mutex::default(), self.faults.clone(), Mutex::new(held)));
+                let f = Arc::new(MemFile(
+                    Mutex::default(),
+                    self.faults.clone(),
+                    Mutex::new(held),
+                    Mutex::default(),
+                ));
                 files.insert(path.into(), f.clone());
                 Ok(f)
             }

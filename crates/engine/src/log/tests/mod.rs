@@ -927,6 +927,72 @@ fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
     assert!(matches!(judged(&image), Err(crate::Error::Damaged(_))));
 }
 
+/// TAIL-6, where the last frames lie in a segment that begins with the rest of a frame: what is cut
+/// off is the file behind the one in which the reading ends.
+#[test]
+fn a_segment_that_is_cut_off_behind_a_frame_of_two_segments_is_damage() {
+    let disk = MemDisk::default();
+    let config = config();
+    let (log, runtime) = created(&disk);
+    let segment = |lsn: Lsn| lsn.0 / config.segment_bytes;
+    loop {
+        let (start, end) = append(&log, &[7; 300]);
+        runtime.block_on(log.wait_durable(end));
+        if segment(start) < segment(end) && !end.0.is_multiple_of(config.segment_bytes) {
+            break;
+        }
+    }
+    let (_, end) = append(&log, &[8; 300]);
+    runtime.block_on(log.wait_durable(end));
+    let last = segment(end);
+    let path = config.dir.join(format!("log_{last}"));
+    let image = disk.crashed(|| false);
+    let mut b = image.content(&path);
+    b.truncate(4096);
+    image.put(&path, b);
+    let refused = judged(&image).unwrap_err().to_string();
+    assert!(refused.contains(&format!("log_{last} is cut off")), "{refused}");
+}
+
+/// SCAN-9: blocks that the disk cannot read.
+#[test]
+fn unreadable_blocks_count_where_frames_need_them() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let config = config();
+    let file = |lsn: u64| config.dir.join(format!("log_{}", lsn / config.segment_bytes));
+    let offset = |lsn: u64| 4096 + lsn % config.segment_bytes / 4096 * 4096;
+    // Behind the end, where no frame can begin any more.
+    let behind = frames[199].1.0.next_multiple_of(4096) + 4096;
+    let image = disk.crashed(|| false);
+    image.lose(&file(behind), offset(behind)..u64::MAX);
+    assert_eq!(judged(&image).unwrap(), 200);
+    assert_eq!(recovered(&image).0.len(), 200);
+    // Before the end.
+    for n in [0, 100, 199] {
+        let image = disk.crashed(|| false);
+        let at = frames[n].1.0 - 1;
+        image.lose(&file(at), offset(at)..offset(at) + 4096);
+        let refused = judged(&image).unwrap_err();
+        assert!(matches!(refused, crate::Error::Damaged(_)), "{refused}");
+        assert!(refused.to_string().contains("EIO"), "{refused}");
+    }
+    // A header, and each block of the control file: another one has a state.
+    let image = disk.crashed(|| false);
+    image.lose(&file(0), 0..4096);
+    assert_eq!(judged(&image).unwrap(), 200);
+    let mut good = 0;
+    for at in recovery::checkpoint_file::BLOCKS_AT.into_iter().flatten() {
+        let image = disk.crashed(|| false);
+        image.lose(&config.dir.join("control"), at..at + 4096);
+        match Log::recover(Arc::new(image.clone()), config.clone()).map(drop) {
+            Ok(()) => good += usize::from(judged(&image).is_ok()),
+            Err(e) => assert!(!matches!(e, crate::Error::Io { .. }), "{e}"),
+        }
+    }
+    assert!(good > 1, "{good}");
+}
+
 /// TAIL-3, TAIL-5: an older control file is refused, whichever of its blocks is lost.
 #[test]
 fn a_control_file_older_than_the_log_is_refused() {

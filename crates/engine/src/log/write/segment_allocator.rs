@@ -84,6 +84,8 @@ async fn flush_regularly(log: Weak<Log>, runtime: Arc<dyn Runtime>) {
 impl Log {
     async fn keep_segments(&self) -> Result<(), Error> {
         loop {
+            // Files are renamed, made and removed here, with syncs of their folder.
+            self.runtime.before_blocking();
             let bounds = self.room.bounds();
             let last = bounds.checkpoint + bounds.in_force_bytes - 1;
             let (renamed, recycled) = self.segments.recycle(bounds.checkpoint, last)?;
@@ -100,7 +102,6 @@ impl Log {
             if want < end || self.is_closed() {
                 if !self.is_closed() {
                     // With this end the next start can tell that segments are missing (TAIL-1).
-                    self.runtime.before_blocking();
                     self.control.lock().control.segments_reach(end);
                 }
                 return Ok(());

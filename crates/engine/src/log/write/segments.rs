@@ -200,12 +200,18 @@ impl Segments {
             .max(1);
         (open[from - 1].number + 1) * self.bytes
     }
-    /// Whether the file that holds `lsn` ends before its segment ends. A crash does not leave such
-    /// a file (FILES-1).
-    pub(crate) fn is_cut_at(&self, lsn: u64) -> Result<bool> {
-        let Some((file, _)) = self.at(lsn) else { return Ok(false) };
-        let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
-        Ok(len < HEADER + self.bytes)
+    /// The first file, from that which holds `lsn` on, that ends before its segment ends. A crash
+    /// does not leave such a file (FILES-1). The log may go on in a later one, where a frame that
+    /// begins before it ends in what was cut off.
+    pub(crate) fn cut_from(&self, lsn: u64) -> Result<Option<PathBuf>> {
+        for segment in self.open.lock().iter().filter(|s| s.number >= lsn / self.bytes) {
+            let path = self.path(segment.number);
+            let len = segment.file.len().map_err(|e| Error::io(path.display(), &e))?;
+            if len < HEADER + self.bytes {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
     }
     /// FILES-3: prepares the folder for use of the log, with segments up to `end`.
     pub(crate) fn begin_use(&self, end: u64) -> Result<()> {
@@ -293,8 +299,8 @@ impl Segments {
                 }
                 b[..32] == self.header()[..32] && file.len().map_err(fail)? == HEADER + self.bytes
             }
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => false,
-            Err(e) => return Err(fail(e)),
+            // Nor does a header that cannot be read keep the frames behind it from being read.
+            Err(_) => false,
         };
         Ok(Segment { number, file, damaged: !whole })
     }
@@ -415,15 +421,19 @@ impl Segments {
         if !moved.is_empty() {
             self.sync_dir();
         }
+        // The last close of a removed file may take long, and writers want the mutex.
+        let mut gone = Vec::new();
         let mut open = self.open.lock();
         for to in &moved {
             // FILES-2: one segment always stays, which holds the byte before the checkpoint.
             let s = open.pop_front().expect("listed above");
-            if let Some(number) = *to {
-                open.push_back(Segment { number, ..s });
+            match *to {
+                Some(number) => open.push_back(Segment { number, ..s }),
+                None => gone.push(s),
             }
         }
         assert!(!open.is_empty());
+        drop(open);
         failed.map(|()| (moved.iter().flatten().count(), moved.len()))
     }
 }
@@ -444,7 +454,9 @@ impl Segments {
             if let Err(e) = self.disk.remove(&path) {
                 return Err(Error::io(format!("removing {}", path.display()), &e));
             }
-            self.open.lock().pop_back();
+            // The last close of the file may take long, and writers want the mutex.
+            let gone = self.open.lock().pop_back();
+            drop(gone);
             removed += 1;
         }
         if removed > 0 {
