@@ -44,7 +44,7 @@ use crate::wakers::Wakers;
 use parking_lot::Mutex;
 use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
 use redolith_disk::{Disk, OpenHow};
-use redolith_engine::{Engine, Lsn, Result};
+use redolith_engine::{Engine, Error, Lsn, Result};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -177,14 +177,13 @@ impl Binlog {
     /// Begins the task, and a new file. No commit may have a record before this returns.
     pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
         let (me, to) = (self.clone(), engine.clone());
-        engine.runtime.spawn_thread(
-            "binlog",
-            Box::pin(async move {
-                me.follow(&to).await;
-                me.ended.store(true, Release);
-                me.moved.wake();
-            }),
-        );
+        let task = Box::pin(async move {
+            me.follow(&to).await;
+            me.ended.store(true, Release);
+            me.moved.wake();
+        });
+        let spawned = engine.runtime.spawn_thread("binlog", task);
+        spawned.map_err(|e| Error::io("starting the thread of the binary log", &e))?;
         self.rotate(engine, Why::Start, options).await
     }
 
