@@ -364,12 +364,11 @@ impl Binlog {
 }
 
 /// Syncs a file without holding the worker.
-async fn submit_sync(unsynced: Unsynced) {
+pub(super) async fn submit_sync(unsynced: Unsynced) {
     let over: Arc<Seat> = Arc::default();
     let (told, judged) = (over.clone(), unsynced.clone());
     let done = Box::new(move |result, _| {
-        // The result is judged here and not behind the wait: the system tells one sync of an error,
-        // so another sync of the file may succeed meanwhile.
+        // The result is judged here and not behind the wait, which may be dropped.
         judged.synced(result);
         told.release();
     });
