@@ -76,6 +76,9 @@ pub struct Binlog {
     /// The bytes of all records in memory.
     bytes: AtomicU64,
     work: Mutex<Work>,
+    /// How files are made: a copy of what `work` has, for who must not wait while a long
+    /// transaction is written.
+    options: Mutex<Options>,
     /// What the checkpoint may hold: the state at the last barrier that is synced.
     safe: Mutex<State>,
     limit: AtomicU64,
@@ -127,6 +130,7 @@ impl Binlog {
         let wanted = Arc::new(Wakers::default());
         let (tail, closed) = (files.tail().clone(), files.closed().clone());
         let semi_sync = SemiSync::new(&place.base, wanted.clone());
+        let options = Mutex::new(maker.state().options.clone());
         let caught_up_us = AtomicU64::new(disk.now().as_micros() as u64);
         Ok(Arc::new(Binlog {
             disk,
@@ -147,6 +151,7 @@ impl Binlog {
                 surplus: None,
                 outcome: None,
             }),
+            options,
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
             no_records: AtomicBool::new(false),
@@ -278,9 +283,9 @@ impl Binlog {
     pub(crate) fn is_reset(&self) -> bool {
         self.work.lock().files.reset_mark().is_some()
     }
-    /// How files are made.
+    /// How files are made. Waits for no work on the files.
     pub fn options(&self) -> Options {
-        self.work.lock().maker.state().options.clone()
+        self.options.lock().clone()
     }
     /// The replicas that are connected.
     pub fn replicas(&self) -> &Replicas {
