@@ -180,7 +180,11 @@ impl Binlog {
     }
 
     /// Begins the task, and a new file. No commit may have a record before this returns.
+    ///
+    /// # Errors
+    /// The GTIDs of so many servers are in the log that there is no room for another one (STATE-1).
     pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
+        self.judge_server(&options)?;
         let (me, to) = (self.clone(), engine.clone());
         let task = Box::pin(async move {
             me.follow(&to).await;
@@ -190,6 +194,23 @@ impl Binlog {
         let spawned = engine.runtime.spawn_thread("binlog", task);
         spawned.map_err(|e| Error::io("starting the thread of the binary log", &e))?;
         self.rotate(engine, Why::Start, options).await
+    }
+
+    fn judge_server(&self, options: &Options) -> Result<()> {
+        let work = self.work.lock();
+        let (state, uuid) = (work.maker.state(), options.uuid);
+        if !options.gtids || state.has_room_for(uuid) {
+            return Ok(());
+        }
+        let mut known = state.executed.servers().map(|(uuid, _)| uuid);
+        let (first, others) = (known.next().unwrap_or(uuid), known.count());
+        Err(Error::Incompatible(format!(
+            "gtid_executed has the transactions of {} values of server_uuid, and no room for those \
+             of another one, {uuid}. Write one that it has into the file server_uuid of the data \
+             directory, such as {first}; or start with --gtid-mode=OFF, RESET BINARY LOGS AND \
+             GTIDS, and start again: then replicas have to be set up again",
+            others + 1
+        )))
     }
 
     /// Waits while too many bytes of records are in memory (FOLLOW-3). To be called before a commit
