@@ -5,8 +5,8 @@ use crate::error::{Result, SqlError};
 use crate::plan::{SetItem, SetTarget};
 use crate::session_state::Done;
 use crate::settings::{Settings, Var};
+use redolith_replication::MOST_RESET_NUMBER;
 use redolith_replication::record::{Options, Why};
-use redolith_replication::{Binlog, MOST_RESET_NUMBER};
 
 /// RESET BINARY LOGS AND GTIDS: the log begins anew with file `first`, or 1.
 pub(super) async fn reset(cx: &AdminContext<'_>, first: Option<u64>) -> Result<Done> {
