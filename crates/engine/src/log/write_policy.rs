@@ -9,9 +9,9 @@
 //! - MODE-1: a change of the policy loses, doubles and delays no commit: the leadership
 //!   ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
 //!   the next holder works in the new mode.
-//! - MODE-2: where the system refuses a thread of `dedicated`, a warning says so once, the commits
-//!   go on in the mode of before, and the choice is one of the other modes. A setting that asks for
-//!   `dedicated` counts as not set then. The next change of that setting tries again.
+//! - MODE-2: where the system refuses a thread of `dedicated`, a warning says so once, and the mode
+//!   is one of the others: a setting that asks for `dedicated` counts as not set. Whoever sets it
+//!   tries again; a proposal does not.
 //! - HOLD-1: a flush is held back by the policy's `hold` at most, and only if other sessions may
 //!   join it.
 use crate::log::commit::dedicated;
@@ -221,7 +221,8 @@ impl Log {
         if choice.settings.mode != before {
             choice.lacks_threads = false;
         }
-        self.put_in_use(&mut choice);
+        let tries_again = choice.settings.mode == Some(WriterMode::Dedicated);
+        self.put_in_use(&mut choice, tries_again);
     }
     /// The settings that can be followed, and whether `dedicated` lacks its threads (MODE-2).
     pub(in crate::log) fn policy_settings(&self) -> (PolicySettings, bool) {
@@ -263,21 +264,23 @@ impl Log {
     pub(in crate::log) fn propose(self: &Arc<Self>, proposed: WritePolicy) {
         let mut choice = self.policy_in_use.choice.lock();
         choice.proposed = proposed;
-        self.put_in_use(&mut choice);
+        self.put_in_use(&mut choice, false);
     }
     /// Puts the choice in use. The caller holds the lock of the choice, so that the later of two
     /// changes sees both.
-    fn put_in_use(self: &Arc<Self>, choice: &mut Choice) {
+    fn put_in_use(self: &Arc<Self>, choice: &mut Choice, tries_again: bool) {
         // The threads come first: a commit finds the mode only where they run.
-        if choice.policy().mode == WriterMode::Dedicated
-            && let Err(e) = choice.threads.start(self)
-        {
-            choice.lacks_threads = true;
-            tracing::warn!(
-                "no thread can be started for the redo log's mode dedicated: {e}. The log is \
-                 written in another mode. Allow the process more threads, and set \
-                 redolith_log_writer again"
-            );
+        let wanted = choice.settings.over(choice.proposed).mode;
+        if wanted == WriterMode::Dedicated && (tries_again || !choice.lacks_threads) {
+            let started = choice.threads.start(self);
+            let told = std::mem::replace(&mut choice.lacks_threads, started.is_err());
+            if let (false, Err(e)) = (told, started) {
+                tracing::warn!(
+                    "no thread can be started for the redo log's mode dedicated: {e}. The log is \
+                     written in another mode. Allow the process more threads, and set \
+                     redolith_log_writer again"
+                );
+            }
         }
         let (policy, in_use) = (choice.policy(), &self.policy_in_use);
         in_use.hold_us.store(policy.hold.as_micros() as u64, Relaxed);
