@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Administration of the binary log beside its readers: a reset, changes of its options, expiry,
-filters, and a full disk. mariadb-binlog checks the files, and a stock MariaDB replicates.
+filters, a full disk, and many values of server_uuid. mariadb-binlog checks the files, and a stock
+MariaDB replicates.
 
   tests/binlog_admin.py [--only NAME]...
 """
@@ -352,6 +353,57 @@ def full_disk():
                     assert s.stop() == 0
 
 
+def server_uuids():
+    """Tests STATE-1: gtid_executed has room for the transactions of 48 values of server_uuid. A
+    client cannot add any, and a start with the 49th is refused.
+    """
+    with source('admin-uuids', **GTIDS) as s:
+        path = os.path.join(s.data, 'server_uuid')
+        s.connect().query('CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY)')
+        for n in range(48):
+            c = s.connect(database='d')
+            c.query(f'INSERT INTO t VALUES ({n})')
+            many = ','.join(f'{i:08x}-0000-0000-0000-000000000000:1-9' for i in range(5000))
+            for name in ('gtid_purged', 'gtid_executed') if n in (0, 47) else ():
+                assert error_of(lambda: c.query(f"SET GLOBAL {name} = '{many}'")) == 1238
+            executed = c.value('SELECT @@gtid_executed').split(',')
+            assert len(executed) == n + 1, executed
+            assert s.stop() == 0
+            os.remove(path)
+            if n < 47:
+                s.start()
+        for _ in range(2):
+            try:
+                s.start()
+                raise AssertionError('it starts with the 49th server_uuid')
+            except servers.NotUp as e:
+                assert 'of 48 values of server_uuid' in str(e), e
+        # What the message says: one of the values of before.
+        with open(path, 'w') as f:
+            f.write(executed[0].strip().partition(':')[0] + '\n')
+        s.start()
+        c = s.connect(database='d')
+        c.query('INSERT INTO t VALUES (100)')
+        s.kill()
+        s.start()
+        c = s.connect(database='d')
+        assert c.value('SELECT COUNT(*) FROM t') == '49'
+        assert len(c.value('SELECT @@gtid_executed').split(',')) == 48
+        # Or to forget them.
+        assert s.stop() == 0
+        os.remove(path)
+        s.options['gtid_mode'] = 'OFF'
+        s.options['enforce_gtid_consistency'] = 'OFF'
+        s.start()
+        s.connect().query('RESET BINARY LOGS AND GTIDS')
+        assert s.stop() == 0
+        s.options.update(GTIDS)
+        s.start()
+        c = s.connect(database='d')
+        c.query('INSERT INTO t VALUES (101)')
+        assert c.value('SELECT @@gtid_executed').endswith(':1')
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -362,7 +414,7 @@ def main():
     report = Report()
     for test in (
         *(reset, reset_under_load, options, expiry, purges_and_kills),
-        *(filters, full_disk),
+        *(filters, full_disk, server_uuids),
     ):
         name = test.__name__.replace('_', '-')
         if a.only and name not in a.only:

@@ -13,6 +13,10 @@
   FULL-4     ALTER TABLE that makes an index or copies rows fails whole on a full disk, as do its
              temporary files, and when it is killed with the server: table, files and room are as
              before, and with room it succeeds
+  FULL-5     with the redo log and the binary log on a full disk, statements wait, or fail as in
+             FULL-1 or, where the redo log has no room for innodb_lock_wait_timeout, with 1205;
+             reading goes on; KILL ends each wait (1317), and SIGTERM the server, also one
+             that starts; FULL-2 and FULL-3 hold
   CORRUPT-1  a damaged page is an error that names table, file and page; the server runs on and
              serves other tables
   TORN-1     pages torn at a kill -9 are repaired from their doublewrite copies
@@ -89,13 +93,18 @@ class Writer(threading.Thread):
             False,
         )
         self.since_error = 0
+        self.connection, self.expected, self.codes = None, FULL, set()
+        # The rows of the transaction of which nothing is known yet.
+        self.pending = set()
 
     def run(self):
         rng, id = random.Random(self.number), self.number
         try:
             c = self.server.connect(database='f')
+            self.connection = int(c.value('SELECT CONNECTION_ID()'))
             while not self.stopping:
                 ids = [id := id + 100 for _ in range(rng.randint(1, 4))]
+                self.pending = set(ids)
                 try:
                     if len(ids) == 1:
                         c.query(self.insert(ids[0], rng))
@@ -107,14 +116,16 @@ class Writer(threading.Thread):
                     self.acked.update(ids)
                     self.since_error += 1
                 except MySQLError as e:
-                    if e.code not in FULL:
+                    if e.code not in self.expected:
                         raise
                     self.errors += 1
+                    self.codes.add(e.code)
                     self.since_error = 0
                     c.query('ROLLBACK')
                     time.sleep(0.02)
+                self.pending = set()
             c.close()
-        except (MySQLError, OSError) as e:
+        except (MySQLError, OSError, EOFError) as e:
             self.trouble = f'writer {self.number}: {type(e).__name__}: {e}'
 
     def insert(self, id, rng):
@@ -124,10 +135,15 @@ class Writer(threading.Thread):
         )
 
 
-def whole(server, acked, lost_before=()):
-    """Checks FULL-2: the primary key and the index have exactly the acknowledged rows."""
+def whole(server, acked, unknown=()):
+    """Checks FULL-2: the primary key and the index have exactly the acknowledged rows. `unknown`:
+    sets of rows of transactions that a kill has cut off; all of a set are there, or none.
+    """
     c = server.connect(database='f')
     there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
+    for rows in unknown:
+        claim(rows <= there or not rows & there, f'a part of a transaction is there: {rows}')
+        acked = acked | (rows & there)
     claim(
         not acked - there,
         f'{len(acked - there)} acknowledged rows are lost: {sorted(acked - there)[:5]}',
@@ -255,6 +271,123 @@ def full(dir, a, report):
                 says(server, 'read-only')
                 disk.remount('rw')
                 report.ok('start: read-only file system', '')
+
+
+def full_logs(dir, a, report):
+    """FULL-5"""
+    try:
+        disk = SmallDisk(dir, 200)
+    except OSError as e:
+        report.skip('full disk of the logs', str(e))
+        return
+    with disk:
+        more = dict(BINLOG, log_bin=os.path.join(disk.path, 'binlog'))
+        # A small redo log is soon full where the binary log holds its checkpoint.
+        more |= dict(innodb_redo_log_capacity='16M')
+        server = servers.make(a, os.path.join(dir, 's'), **(SETTINGS | more))
+        os.makedirs(os.path.join(disk.path, 'redo'))
+        os.makedirs(server.data)
+        os.symlink(os.path.join(disk.path, 'redo'), os.path.join(server.data, 'redo'))
+        with server:
+            c = server.connect()
+            c.query('CREATE DATABASE f; USE f')
+            c.query('CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k))')
+            writers = []
+
+            def write(number):
+                """Starts four writers, and fills the disk when each of them has written."""
+                new = [Writer(server, number + n) for n in range(4)]
+                for w in new:
+                    w.expected = FULL | {1205, 1317}
+                    w.start()
+                writers.extend(new)
+                wait_until('the first rows', lambda: all(len(w.acked) > 5 for w in new))
+                disk.leave(4096)
+                return new
+
+            def stuck(of):
+                """Waits until no writer gets a commit through any more."""
+
+                def rests():
+                    before = [len(w.acked) for w in of]
+                    time.sleep(3)
+                    trouble = [w.trouble for w in of if w.trouble]
+                    claim(server.alive() and not trouble, f'{trouble} {server.last_words()}')
+                    return before == [len(w.acked) for w in of]
+
+                wait_until('commits wait for room', rests, 300)
+
+            def acked():
+                return set().union(*(w.acked for w in writers))
+
+            first = write(1)
+            stuck(first)
+            count = int(c.value('SELECT COUNT(*) FROM t'))
+            claim(count >= len(acked()), f'reading: {count} rows of {len(acked())}')
+            errors = sum(w.errors for w in first)
+            for w in first:
+                is_told = lambda: c.query(f'KILL QUERY {w.connection}') and 1317 in w.codes
+                wait_until('KILL QUERY ends a wait', is_told, 30)
+            stuck(first)
+            report.ok(
+                'full logs: commits wait, reading and KILL do not',
+                f'{disk.kind}; {len(acked())} rows acknowledged, {errors} errors before the kills',
+            )
+
+            disk.give_room()
+            for w in first:
+                w.since_error = 0
+            wait_until('inserts work again', lambda: all(w.since_error > 5 for w in first))
+            for w in first:
+                w.stopping = True
+            for w in first:
+                w.join(30)
+                claim(not w.is_alive() and not w.trouble, w.trouble)
+            whole(server, acked())
+            report.ok('full logs: room again, service again', f'{len(acked())} rows')
+
+            # The server ends while commits wait: by SIGTERM, and by kill -9.
+            for number, how in ((11, 'SIGTERM'), (21, 'kill -9')):
+                cut = write(number)
+                stuck(cut)
+                if how == 'SIGTERM':
+                    claim(server.stop(60) is not None, 'SIGTERM: it runs on for a minute')
+                else:
+                    server.kill()
+                for w in cut:
+                    w.join(30)
+                    claim(not w.is_alive(), f'writer {w.number} waits for a server that is gone')
+                # A start that finds no room waits for it, or says so. SIGTERM ends it.
+                try:
+                    server.start(wait_s=5)
+                    words = 'it starts'
+                except servers.NotUp as e:
+                    words = 'it waits for room' if server.alive() else 'it says so'
+                    claim('full' in str(e) or 'No space' in str(e), f'a start without room: {e}')
+                claim(server.stop(60) is not None, 'a start: SIGTERM does not end it')
+                disk.give_room()
+                server.start()
+                unknown = [w.pending for w in cut]
+                whole(server, acked(), unknown)
+                there = {int(r[0]) for r in server.connect(database='f').rows('SELECT id FROM t')}
+                cut[0].acked |= there & set().union(*unknown)
+                report.ok(f'full logs: {how}', f'a start without room: {words}')
+            wrong = check.tables(server.connect(), 'f')
+            claim(not wrong, '\n'.join(wrong))
+            stopped(server)
+            # A start waits for the room that the next file of the binary log needs.
+            disk.leave(0)
+            try:
+                server.start(wait_s=5)
+                claim(False, f'it starts with {disk.free_bytes()} bytes for the binary log')
+            except servers.NotUp as e:
+                claim(server.alive() and 'No space' in str(e), f'a start without room: {e}')
+            claim(server.stop(30) is not None, 'SIGTERM does not end a start that waits')
+            disk.give_room()
+            server.start()
+            whole(server, acked())
+            stopped(server)
+            report.ok('full logs: SIGTERM of a start that waits', '')
 
 
 ALTERS = {
@@ -650,7 +783,8 @@ def rollback(dir, a, report):
             server.remove()
 
 
-TESTS = dict(full=full, alter=alter, corrupt=corrupt, torn=torn, start=start, rollback=rollback)
+TESTS = dict(full=full, full_logs=full_logs, alter=alter, corrupt=corrupt, torn=torn)
+TESTS |= dict(start=start, rollback=rollback)
 
 
 def main():

@@ -48,21 +48,28 @@ impl Turns {
 }
 impl Inner {
     fn sync(self: &Arc<Inner>, done: Done) {
-        let mut turns = self.turns.lock();
-        if let Err(e) = turns.outcome() {
-            drop(turns);
-            return done(Err(e), None);
-        }
-        turns.waiting.push(done);
-        if !turns.busy {
-            turns.busy = true;
-            drop(turns);
+        if self.enter(done) {
             self.run();
         }
     }
-    /// Runs one sync for all that wait. The caller has set `busy`.
+    /// Adds a caller, or tells it that a sync has failed. Returns whether no sync runs: then the
+    /// caller has to run one.
+    fn enter(&self, done: Done) -> bool {
+        let mut turns = self.turns.lock();
+        if let Err(e) = turns.outcome() {
+            drop(turns);
+            done(Err(e), None);
+            return false;
+        }
+        turns.waiting.push(done);
+        !std::mem::replace(&mut turns.busy, true)
+    }
+    fn take_waiting(&self) -> Vec<Done> {
+        std::mem::take(&mut self.turns.lock().waiting)
+    }
+    /// Runs one sync for all that wait. `busy` is set.
     fn run(self: &Arc<Inner>) {
-        let callers = std::mem::take(&mut self.turns.lock().waiting);
+        let callers = self.take_waiting();
         let inner = self.clone();
         let done: Done = Box::new(move |result, _| inner.ended(result, callers));
         self.file.submit(Io { op: Op::Sync, offset: 0, done });
@@ -103,12 +110,17 @@ impl File for InTurn {
     fn writes_atomically(&self, bytes: usize) -> bool {
         self.0.file.writes_atomically(bytes)
     }
-    /// Blocks for the syncs before it, too.
+    /// Blocks for the sync before it, too. Where none runs, this thread does it: a handover to
+    /// another one takes longer than a fast sync.
     fn sync(&self) -> io::Result<()> {
         let (tell, told) = mpsc::channel();
-        self.0.sync(Box::new(move |result, _| {
+        let mine: Done = Box::new(move |result, _| {
             let _ = tell.send(result);
-        }));
+        });
+        if self.0.enter(mine) {
+            let callers = self.0.take_waiting();
+            self.0.ended(self.0.file.sync(), callers);
+        }
         told.recv().unwrap_or_else(|_| Err(io::Error::other("the fsync was given up")))
     }
     fn len(&self) -> io::Result<u64> {
@@ -158,7 +170,10 @@ mod tests {
     struct Slow {
         held: Mutex<Vec<Io>>,
         apart: AtomicBool,
+        /// Runs within the next sync of a thread, and says how that ends.
+        within: Mutex<Option<Within>>,
     }
+    type Within = Box<dyn FnOnce() -> io::Result<()> + Send>;
     impl Slow {
         /// Ends the oldest operation, and says whether it was a sync.
         fn end(&self, result: io::Result<()>) -> bool {
@@ -185,7 +200,8 @@ mod tests {
             unreachable!("it would sync out of turn")
         }
         fn sync(&self) -> io::Result<()> {
-            unreachable!("all syncs go the same way")
+            let within = self.within.lock().take();
+            within.map_or(Ok(()), |within| within())
         }
         fn len(&self) -> io::Result<u64> {
             Ok(0)
@@ -238,6 +254,30 @@ mod tests {
         assert!(later.to_string().contains("another fsync of the file has failed"), "{later}");
         assert!(submit(&file, Op::Sync).try_recv().unwrap().is_err());
         assert_eq!(slow.held(), 0);
+    }
+
+    /// Tests TURN-1 and TURN-2: a sync that is asked for while a thread syncs waits for it.
+    #[test]
+    fn a_thread_syncs_where_no_sync_runs() {
+        let (slow, file) = slow();
+        let beside: Arc<Mutex<Vec<Told>>> = Arc::default();
+        let within = |result: fn() -> io::Result<()>| -> Within {
+            let (slow, file, beside) = (slow.clone(), file.clone(), beside.clone());
+            Box::new(move || {
+                beside.lock().push(submit(&file, Op::Sync));
+                assert_eq!(slow.held(), 0, "it waits");
+                result()
+            })
+        };
+        let told = || beside.lock().pop().unwrap().try_recv();
+        *slow.within.lock() = Some(within(|| Ok(())));
+        file.sync().unwrap();
+        assert_eq!(slow.held(), 1);
+        slow.end(Ok(()));
+        assert_eq!(told(), Ok(Ok(())));
+        *slow.within.lock() = Some(within(|| Err(io::Error::from_raw_os_error(5))));
+        assert_eq!(file.sync().unwrap_err().raw_os_error(), Some(5));
+        assert!(told().unwrap().unwrap_err().contains("os error 5") && slow.held() == 0);
     }
 
     #[test]

@@ -280,6 +280,9 @@ impl Maker {
             return Err("a transaction where no file is open".into());
         }
         let options = &self.state.options;
+        if options.gtids && !self.state.has_room_for(options.uuid) {
+            return Err(format!("its name would be that of one server more, {}", options.uuid));
+        }
         let gtid = options.gtids.then(|| Gtid {
             uuid: options.uuid,
             number: self.state.executed.last_number(options.uuid) + 1,

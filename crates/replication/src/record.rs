@@ -27,6 +27,10 @@ const DEFINED: u8 = 10;
 /// The number of keys that stands for all keys.
 const ALL: u32 = u32::MAX;
 
+/// The most bytes of a server's version, and of options.
+const MOST_VERSION_BYTES: usize = 49;
+pub(crate) const MOST_OPTIONS_BYTES: usize = 4 + 1 + 8 + 1 + 16 + 1 + MOST_VERSION_BYTES;
+
 /// The bytes of a transaction's record without its keys and events.
 pub const TRANSACTION_HEAD: usize = 13;
 
@@ -283,7 +287,8 @@ impl<'a> Record<'a> {
 
 impl Options {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let version = &self.server_version.as_bytes()[..self.server_version.len().min(49)];
+        let version = self.server_version.as_bytes();
+        let version = &version[..version.len().min(MOST_VERSION_BYTES)];
         out.extend_from_slice(&self.server_id.to_le_bytes());
         out.push(self.checksum.code());
         out.extend_from_slice(&self.max_file_bytes.to_le_bytes());

@@ -21,7 +21,8 @@ pub(crate) struct Rig {
     pub(crate) gtids: bool,
     /// The checksums of the next files.
     pub(crate) checksum: Checksum,
-    uuid: Uuid,
+    /// The server of the next files.
+    pub(crate) uuid: Uuid,
 }
 impl Rig {
     pub(crate) fn new(max_file_bytes: u64) -> Rig {

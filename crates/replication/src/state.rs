@@ -10,13 +10,23 @@
 //! | 1 | whether the file is closed |
 //! | | options ([`crate::record`]) |
 //! | 2, n | GTIDs of all transactions in the files, as PREVIOUS_GTIDS has them |
+//!
+//! STATE-1: the GTIDs have [`MOST_GTIDS_BYTES`] at most, which is 48 values of `server_uuid`: a
+//! server draws the numbers of each in order. A start with another one is refused.
 use crate::maker::LAST_FILE;
-use crate::record::{Input, Options};
+use crate::record::{Input, MOST_OPTIONS_BYTES, Options};
 use redolith_binlog::{Checksum, GtidSet, Uuid};
 use redolith_engine::Lsn;
 use redolith_engine::commit_stream::STATE_MAX;
 
 const VERSION: u8 = 1;
+/// The most bytes of the GTIDs (STATE-1): what the other fields leave, with the longest version of
+/// a server.
+const MOST_GTIDS_BYTES: usize = STATE_MAX - (1 + 8 + 4 + 8 + 8 + 1) - MOST_OPTIONS_BYTES - 2;
+/// The bytes of a set without a server, of a server in it, and of an interval of a server.
+const SET_BYTES: usize = 8;
+const SERVER_BYTES: usize = 16 + 8;
+const INTERVAL_BYTES: usize = 16;
 
 /// The state of the binary log. The head of the module has the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +79,17 @@ impl State {
         self.options.encode(&mut out);
         let mut set = Vec::new();
         self.executed.encode(&mut set);
+        assert!(set.len() <= MOST_GTIDS_BYTES, "STATE-1");
         out.extend_from_slice(&(set.len() as u16).to_le_bytes());
         out.extend_from_slice(&set);
-        assert!(out.len() <= STATE_MAX, "a server draws its GTIDs in order");
         out
+    }
+    /// Whether a transaction of this server may get a name (STATE-1).
+    pub(crate) fn has_room_for(&self, server: Uuid) -> bool {
+        let bytes = |parts: &[(u64, u64)]| SERVER_BYTES + INTERVAL_BYTES * parts.len();
+        let known = || self.executed.servers().map(|(_, parts)| bytes(parts)).sum::<usize>();
+        self.executed.last_number(server) > 0
+            || SET_BYTES + known() + SERVER_BYTES + INTERVAL_BYTES <= MOST_GTIDS_BYTES
     }
     pub(crate) fn decode(bytes: &[u8]) -> Result<State, String> {
         let mut input = Input(bytes);
@@ -88,6 +105,9 @@ impl State {
         let closed = input.u8()? != 0;
         let options = Options::decode(&mut input)?;
         let len = u16::from_le_bytes(input.take(2)?.try_into().expect("2 bytes"));
+        if usize::from(len) > MOST_GTIDS_BYTES {
+            return Err("it has more GTIDs than a server writes".into());
+        }
         let executed = GtidSet::decode(input.take(len.into())?).map_err(|e| e.to_string())?;
         match input.0 {
             [] => Ok(State { lsn, file, offset, sequence, closed, options, executed }),

@@ -7,6 +7,7 @@ use redolith_disk::{
 };
 use redolith_engine::runtime::{BoxFuture, Runtime, block_on};
 use std::collections::HashMap;
+use std::io;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -45,7 +46,11 @@ impl TokioRuntime {
         if threads.peek().is_some() || place == Placement::default() {
             return threads.flat_map(|(_, thread)| place_thread(thread, &place)).collect();
         }
-        std::thread::spawn(move || place_thread(&this_thread(), &place)).join().unwrap_or_default()
+        let tried = std::thread::Builder::new().spawn(move || place_thread(&this_thread(), &place));
+        match tried {
+            Ok(tried) => tried.join().unwrap_or_default(),
+            Err(e) => vec![format!("not tried, because no thread can be started: {e}")],
+        }
     }
     /// Whether threads have been given CPUs of their own.
     pub fn gives_cpus(&self) -> bool {
@@ -74,7 +79,7 @@ impl Runtime for EngineRuntime {
     fn spawn(&self, _name: &'static str, task: BoxFuture<()>) {
         self.0.runtime.spawn(long_work::run(task));
     }
-    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) -> io::Result<()> {
         let engine_runtime = self.0.clone();
         let body = move || {
             let _inside = engine_runtime.runtime.enter();
@@ -84,10 +89,7 @@ impl Runtime for EngineRuntime {
             block_on(task);
             engine_runtime.leave(name);
         };
-        std::thread::Builder::new()
-            .name(format!("redolith-{name}"))
-            .spawn(body)
-            .expect("a thread for a background task");
+        std::thread::Builder::new().name(format!("redolith-{name}")).spawn(body).map(drop)
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(tokio::time::sleep(time))

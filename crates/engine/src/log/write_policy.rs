@@ -9,13 +9,16 @@
 //! - MODE-1: a change of the policy loses, doubles and delays no commit: the leadership
 //!   ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
 //!   the next holder works in the new mode.
+//! - MODE-2: where the system refuses a thread of `dedicated`, a warning says so once, and the mode
+//!   is one of the others: a setting that asks for `dedicated` counts as not set. Whoever sets it
+//!   tries again; a proposal does not.
 //! - HOLD-1: a flush is held back by the policy's `hold` at most, and only if other sessions may
 //!   join it.
 use crate::log::commit::dedicated;
 use crate::log::{DEPTH_MAX, Log};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -99,9 +102,9 @@ pub(in crate::log) struct Measured {
 
 /// The maker of the proposals, as status and counters need it.
 pub(in crate::log) trait Advisor: Send + Sync {
-    /// The configuration in use under these settings, and the reason for it, for people. `flush` is
-    /// the average time of a flush.
-    fn reason(&self, settings: PolicySettings, flush: Duration) -> String;
+    /// The configuration in use under these settings, and the reason for it, for people.
+    /// `lacks_threads`: it is not `dedicated` (MODE-2). `flush` is the average time of a flush.
+    fn reason(&self, settings: PolicySettings, lacks_threads: bool, flush: Duration) -> String;
     fn counters(&self, f: &mut dyn FnMut(&'static str, u64));
 }
 
@@ -112,7 +115,6 @@ pub(in crate::log) struct PolicyInUse {
     hold_us: AtomicU64,
     choice: Mutex<Choice>,
     advisor: OnceLock<Arc<dyn Advisor>>,
-    dedicated_runs: AtomicBool,
     /// When the last flush began, in microseconds.
     last_flush_us: AtomicU64,
     flush_cpu_ns: AtomicU64,
@@ -122,6 +124,27 @@ pub(in crate::log) struct PolicyInUse {
 struct Choice {
     settings: PolicySettings,
     proposed: WritePolicy,
+    /// The threads of `dedicated`.
+    threads: dedicated::Threads,
+    /// Whether the system has refused one of them (MODE-2).
+    lacks_threads: bool,
+}
+impl Choice {
+    /// The settings that can be followed.
+    fn settings(&self) -> PolicySettings {
+        let can_be = |mode: &WriterMode| *mode != WriterMode::Dedicated || !self.lacks_threads;
+        PolicySettings { mode: self.settings.mode.filter(can_be), ..self.settings }
+    }
+    fn policy(&self) -> WritePolicy {
+        let policy = self.settings().over(self.proposed);
+        match policy.mode {
+            // The proposal does not know yet.
+            WriterMode::Dedicated if self.lacks_threads => {
+                WritePolicy { mode: WritePolicy::default().mode, ..policy }
+            }
+            _ => policy,
+        }
+    }
 }
 impl Default for PolicyInUse {
     fn default() -> PolicyInUse {
@@ -132,7 +155,6 @@ impl Default for PolicyInUse {
             hold_us: AtomicU64::new(0),
             choice: Mutex::default(),
             advisor: OnceLock::new(),
-            dedicated_runs: AtomicBool::new(false),
             last_flush_us: AtomicU64::new(0),
             flush_cpu_ns: AtomicU64::new(0),
             session_cycle_us: AtomicU64::new(0),
@@ -193,12 +215,19 @@ impl Log {
     /// effect when this returns.
     pub fn set_policy(self: &Arc<Self>, change: impl FnOnce(&mut PolicySettings)) {
         let mut choice = self.policy_in_use.choice.lock();
+        let before = choice.settings.mode;
         change(&mut choice.settings);
         choice.settings.depth = choice.settings.depth.map(|depth| depth.clamp(1, DEPTH_MAX));
-        self.put_in_use(&choice);
+        if choice.settings.mode != before {
+            choice.lacks_threads = false;
+        }
+        let tries_again = choice.settings.mode == Some(WriterMode::Dedicated);
+        self.put_in_use(&mut choice, tries_again);
     }
-    pub(in crate::log) fn policy_settings(&self) -> PolicySettings {
-        self.policy_in_use.choice.lock().settings
+    /// The settings that can be followed, and whether `dedicated` lacks its threads (MODE-2).
+    pub(in crate::log) fn policy_settings(&self) -> (PolicySettings, bool) {
+        let choice = self.policy_in_use.choice.lock();
+        (choice.settings(), choice.lacks_threads)
     }
     /// Sets the advisor whose proposals are taken. Only the first call has an effect.
     #[allow(dead_code)] // `policy/` calls it, and may be deleted
@@ -211,12 +240,15 @@ impl Log {
         let flush = Duration::from_micros(
             count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1),
         );
-        match self.policy_in_use.advisor.get() {
-            Some(advisor) => advisor.reason(self.policy_settings(), flush),
-            None if self.policy_settings().mode.is_none() => {
-                format!("{}: the default", self.mode().name())
-            }
+        let (settings, lacks_threads) = self.policy_settings();
+        let reason = match self.policy_in_use.advisor.get() {
+            Some(advisor) => advisor.reason(settings, lacks_threads, flush),
+            None if settings.mode.is_none() => format!("{}: the default", self.mode().name()),
             None => format!("{}: set", self.mode().name()),
+        };
+        match lacks_threads {
+            true => format!("{reason}; the system refuses the threads of dedicated"),
+            false => reason,
         }
     }
     pub(in crate::log) fn policy_counters(&self, f: &mut dyn FnMut(&'static str, u64)) {
@@ -232,19 +264,29 @@ impl Log {
     pub(in crate::log) fn propose(self: &Arc<Self>, proposed: WritePolicy) {
         let mut choice = self.policy_in_use.choice.lock();
         choice.proposed = proposed;
-        self.put_in_use(&choice);
+        self.put_in_use(&mut choice, false);
     }
     /// Puts the choice in use. The caller holds the lock of the choice, so that the later of two
     /// changes sees both.
-    fn put_in_use(self: &Arc<Self>, choice: &Choice) {
-        let (policy, in_use) = (choice.settings.over(choice.proposed), &self.policy_in_use);
+    fn put_in_use(self: &Arc<Self>, choice: &mut Choice, tries_again: bool) {
+        // The threads come first: a commit finds the mode only where they run.
+        let wanted = choice.settings.over(choice.proposed).mode;
+        if wanted == WriterMode::Dedicated && (tries_again || !choice.lacks_threads) {
+            let started = choice.threads.start(self);
+            let told = std::mem::replace(&mut choice.lacks_threads, started.is_err());
+            if let (false, Err(e)) = (told, started) {
+                tracing::warn!(
+                    "no thread can be started for the redo log's mode dedicated: {e}. The log is \
+                     written in another mode. Allow the process more threads, and set \
+                     redolith_log_writer again"
+                );
+            }
+        }
+        let (policy, in_use) = (choice.policy(), &self.policy_in_use);
         in_use.hold_us.store(policy.hold.as_micros() as u64, Relaxed);
         in_use.depth.store(policy.depth, Release);
         if in_use.mode.swap(policy.mode as u8, AcqRel) == policy.mode as u8 {
             return;
-        }
-        if policy.mode == WriterMode::Dedicated && !in_use.dedicated_runs.swap(true, AcqRel) {
-            dedicated::spawn(self);
         }
         self.waits.dedicated_notify().notify();
     }

@@ -5,6 +5,7 @@ mod threads;
 pub use threads::Threads;
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -16,8 +17,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Runs a background task until it ends. `name` is the name of the thread or task, for people.
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
     /// Runs a background task that blocks, in a thread of its own if the runtime has threads.
-    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
+    ///
+    /// # Errors
+    /// The system refuses another thread. The task is dropped.
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) -> io::Result<()> {
         self.spawn(name, task);
+        Ok(())
     }
     /// Resolves after that time.
     fn sleep(&self, time: Duration) -> BoxFuture<()>;

@@ -44,7 +44,7 @@ use crate::wakers::Wakers;
 use parking_lot::Mutex;
 use redolith_binlog::{BinlogPosition, Event, GtidSet, ReadError, Reader};
 use redolith_disk::{Disk, OpenHow};
-use redolith_engine::{Engine, Lsn, Result};
+use redolith_engine::{Engine, Error, Lsn, Result};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -76,6 +76,9 @@ pub struct Binlog {
     /// The bytes of all records in memory.
     bytes: AtomicU64,
     work: Mutex<Work>,
+    /// How files are made: a copy of what `work` has, for who must not wait while a long
+    /// transaction is written.
+    options: Mutex<Options>,
     /// What the checkpoint may hold: the state at the last barrier that is synced.
     safe: Mutex<State>,
     limit: AtomicU64,
@@ -127,6 +130,7 @@ impl Binlog {
         let wanted = Arc::new(Wakers::default());
         let (tail, closed) = (files.tail().clone(), files.closed().clone());
         let semi_sync = SemiSync::new(&place.base, wanted.clone());
+        let options = Mutex::new(maker.state().options.clone());
         let caught_up_us = AtomicU64::new(disk.now().as_micros() as u64);
         Ok(Arc::new(Binlog {
             disk,
@@ -147,6 +151,7 @@ impl Binlog {
                 surplus: None,
                 outcome: None,
             }),
+            options,
             safe: Mutex::new(State::default()),
             limit: AtomicU64::new(0),
             no_records: AtomicBool::new(false),
@@ -175,17 +180,37 @@ impl Binlog {
     }
 
     /// Begins the task, and a new file. No commit may have a record before this returns.
+    ///
+    /// # Errors
+    /// The GTIDs of so many servers are in the log that there is no room for another one (STATE-1).
     pub async fn start(self: &Arc<Binlog>, engine: &Arc<Engine>, options: Options) -> Result<()> {
+        self.judge_server(&options)?;
         let (me, to) = (self.clone(), engine.clone());
-        engine.runtime.spawn_thread(
-            "binlog",
-            Box::pin(async move {
-                me.follow(&to).await;
-                me.ended.store(true, Release);
-                me.moved.wake();
-            }),
-        );
+        let task = Box::pin(async move {
+            me.follow(&to).await;
+            me.ended.store(true, Release);
+            me.moved.wake();
+        });
+        let spawned = engine.runtime.spawn_thread("binlog", task);
+        spawned.map_err(|e| Error::io("starting the thread of the binary log", &e))?;
         self.rotate(engine, Why::Start, options).await
+    }
+
+    fn judge_server(&self, options: &Options) -> Result<()> {
+        let work = self.work.lock();
+        let (state, uuid) = (work.maker.state(), options.uuid);
+        if !options.gtids || state.has_room_for(uuid) {
+            return Ok(());
+        }
+        let mut known = state.executed.servers().map(|(uuid, _)| uuid);
+        let (first, others) = (known.next().unwrap_or(uuid), known.count());
+        Err(Error::Incompatible(format!(
+            "gtid_executed has the transactions of {} values of server_uuid, and no room for those \
+             of another one, {uuid}. Write one that it has into the file server_uuid of the data \
+             directory, such as {first}; or start with --gtid-mode=OFF, RESET BINARY LOGS AND \
+             GTIDS, and start again: then replicas have to be set up again",
+            others + 1
+        )))
     }
 
     /// Waits while too many bytes of records are in memory (FOLLOW-3). To be called before a commit
@@ -279,9 +304,9 @@ impl Binlog {
     pub(crate) fn is_reset(&self) -> bool {
         self.work.lock().files.reset_mark().is_some()
     }
-    /// How files are made.
+    /// How files are made. Waits for no work on the files.
     pub fn options(&self) -> Options {
-        self.work.lock().maker.state().options.clone()
+        self.options.lock().clone()
     }
     /// The replicas that are connected.
     pub fn replicas(&self) -> &Replicas {

@@ -110,6 +110,7 @@ impl CommitStream for Binlog {
         // `cut` has synced the files, so this is as good as a barrier. Until a record comes, the
         // checkpoint is free: what the start rolls back needs room in the redo log.
         work.maker.rest(end);
+        self.show_options(&work);
         *self.safe.lock() = work.maker.state().clone();
         self.limit.store(end.0, Release);
         self.no_records.store(true, SeqCst);

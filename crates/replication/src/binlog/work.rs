@@ -130,7 +130,15 @@ impl Binlog {
             // The record is ours, and the redo log has it: the next start would meet it again.
             redolith_engine::poison(&format!("a record of the binary log at LSN {at}: {why}"))
         });
+        self.show_options(work);
         self.finish(work)
+    }
+    /// Lets [`Binlog::options`] say how files are made from here on.
+    pub(super) fn show_options(&self, work: &Work) {
+        let (options, mut shown) = (&work.maker.state().options, self.options.lock());
+        if *shown != *options {
+            shown.clone_from(options);
+        }
     }
     /// Does what the last record asked for and is still to do.
     pub(super) fn finish(&self, work: &mut Work) -> io::Result<()> {

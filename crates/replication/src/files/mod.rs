@@ -10,8 +10,9 @@
 //! a crash leaves is a name without a file. Behind the last transaction, a start makes that file;
 //! before it, [`Files::forget_gone`] takes the name out.
 //! BINLOG-FILES-4: a failed sync of a file of the log, or of the folder, ends the process: the
-//! system tells only once, and another try would succeed without what is lost. (An index and a mark
-//! are written anew before the next try.)
+//! system tells only once, and another try would succeed without what is lost. So the syncs of the
+//! open file, by the task and by sessions, take turns ([`in_turn`]): a failed one is told to all
+//! whose bytes it may have lost. (An index and a mark are written anew before the next try.)
 //! BINLOG-FILES-5: a purge takes a file only if the state that a checkpoint has is of a later file.
 //! The start after a crash begins with this state, and makes the files from there on again.
 //! BINLOG-FILES-6: bytes that the redo log does not have are never written over and never cut: a
@@ -26,7 +27,7 @@ use crate::tail::Tail;
 use parking_lot::Mutex;
 use redolith_binlog::file::{file_name, file_number, mark_closed};
 use redolith_binlog::{BinlogPosition, Index};
-use redolith_disk::{Disk, File, OpenHow};
+use redolith_disk::{Disk, File, OpenHow, in_turn};
 use redolith_engine::Lsn;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -94,7 +95,7 @@ pub(crate) struct Unsynced {
 struct Syncs {
     /// How many of the written bytes are synced.
     bytes: AtomicU64,
-    /// Held during a sync that waits for the disk on its thread.
+    /// Held during a sync that waits for the disk on its thread, so that one serves all who wait.
     busy: Mutex<()>,
     counts: Arc<Counts>,
 }
@@ -299,6 +300,7 @@ impl Files {
         } else {
             self.disk.open(&path, OpenHow::existing(false))?
         };
+        let file = in_turn(file);
         self.open = Some((number, file.clone()));
         Ok(file)
     }

@@ -355,16 +355,22 @@ impl SemiSync {
         disk: &dyn Disk,
         kill: &KillFlag,
     ) -> Waited {
-        let begun = disk.now();
-        let waited = self.wait_uncounted(lsn, runtime, kill).await;
-        self.counts.ended(waited, disk.now().saturating_sub(begun));
+        let waited = self.wait_for_replicas(lsn, runtime, disk, kill).await;
+        self.counts.ended(waited);
         waited
     }
-    /// Waits, for a leader, until all commits that end at `lsn` or before may show (SEMI-5). Their
-    /// sessions ask [`SemiSync::wait`] afterwards.
-    pub(crate) async fn wait_hidden(&self, lsn: Lsn, runtime: &dyn Runtime, kill: &KillFlag) {
+    /// Waits, for a leader, until all commits that end at `lsn` or before may show (SEMI-5). It is
+    /// one wait, however many commits there are, as in MySQL. Their sessions ask [`SemiSync::wait`]
+    /// afterwards, which counts how each commit has ended.
+    pub(crate) async fn wait_hidden(
+        &self,
+        lsn: Lsn,
+        runtime: &dyn Runtime,
+        disk: &dyn Disk,
+        kill: &KillFlag,
+    ) {
         if self.is_enabled() && self.state.lock().settings.after_sync {
-            self.wait_uncounted(lsn, runtime, kill).await;
+            self.wait_for_replicas(lsn, runtime, disk, kill).await;
         }
     }
     /// Whether commits may be hidden until they are acknowledged.
@@ -374,7 +380,13 @@ impl SemiSync {
             state.on && state.settings.after_sync
         }
     }
-    async fn wait_uncounted(&self, lsn: Lsn, runtime: &dyn Runtime, kill: &KillFlag) -> Waited {
+    async fn wait_for_replicas(
+        &self,
+        lsn: Lsn,
+        runtime: &dyn Runtime,
+        disk: &dyn Disk,
+        kill: &KillFlag,
+    ) -> Waited {
         let (number, timeout) = {
             let mut state = self.state.lock();
             if !state.on || state.acked >= lsn {
@@ -389,6 +401,7 @@ impl SemiSync {
         // The files may be behind the durable redo log by one look of the task.
         self.wanted.wake();
         Counts::add(&self.counts.waits, 1);
+        let begun = disk.now();
         let place = Place { semi_sync: self, key: (lsn, number) };
         let mut timer = runtime.sleep(timeout);
         let waited = poll_fn(|cx| {
@@ -412,6 +425,7 @@ impl SemiSync {
         })
         .await;
         drop(place);
+        self.counts.has_waited(disk.now().saturating_sub(begun));
         waited
     }
 }

@@ -20,10 +20,13 @@ impl Counts {
     pub(super) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
     }
-    /// A commit's wait has ended after that time; zero: it has not waited.
-    pub(super) fn ended(&self, waited: Waited, time: Duration) {
+    /// A commit need not wait, or not any more.
+    pub(super) fn ended(&self, waited: Waited) {
         let acknowledged = waited == Waited::Acknowledged;
         Counts::add(if acknowledged { &self.acknowledged } else { &self.unacknowledged }, 1);
+    }
+    /// A wait has ended after that time.
+    pub(super) fn has_waited(&self, time: Duration) {
         Counts::add(&self.wait_us, time.as_micros() as u64);
     }
 }

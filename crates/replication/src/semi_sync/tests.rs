@@ -312,6 +312,39 @@ fn a_replica_counts_once() {
     assert_eq!(wait.poll(), Some(Waited::Acknowledged));
 }
 
+/// Tests SEMI-5: a leader's wait counts once, with its time, and what it has waited for is counted
+/// by the sessions of the group.
+#[test]
+fn the_wait_of_a_group_counts_with_its_time() {
+    let mut world = World::new();
+    let replica = world.join(Some(world.end()));
+    let (first, last) = (world.log(), world.log());
+    let (disk, timers, kill) = (world.rig.disk.clone(), Timers::default(), KillFlag::new());
+    let semi_sync = world.semi_sync().clone();
+    let mut hidden = pin!(semi_sync.wait_hidden(last, &timers, &*disk, &kill));
+    let mut poll = || hidden.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    disk.advance(Duration::from_millis(700));
+    replica.acknowledged(world.end());
+    assert!(poll().is_ready());
+    let waited = || {
+        let s = semi_sync.status();
+        (s.waits, s.wait_us / 1000, s.average_wait_us() / 1000, s.acknowledged)
+    };
+    assert_eq!(waited(), (1, 700, 700, 0));
+    for lsn in [first, last] {
+        assert_eq!(world.wait(lsn).poll(), Some(Waited::Acknowledged));
+    }
+    assert_eq!(waited(), (1, 700, 700, 2));
+    // A session's own wait counts with its time, too.
+    let third = world.log();
+    let mut wait = world.wait(third);
+    assert_eq!(wait.poll(), None);
+    disk.advance(Duration::from_millis(100));
+    replica.acknowledged(world.end());
+    assert_eq!((wait.poll(), waited()), (Some(Waited::Acknowledged), (2, 800, 400, 3)));
+}
+
 /// Tests SEMI-4.
 #[test]
 fn acknowledgements_of_the_log_before_a_reset_count_for_nothing() {

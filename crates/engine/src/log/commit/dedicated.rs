@@ -10,16 +10,33 @@
 use crate::log::commit::leader::CommitQueue;
 use crate::log::{Log, WriterMode};
 use crate::sync::notify::Notify;
+use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-pub(in crate::log) fn spawn(log: &Arc<Log>) {
-    let (writer, flusher) = (
-        run_writer(Arc::downgrade(log), log.waits().dedicated_notify().clone()),
-        run_flusher(Arc::downgrade(log), log.flusher.clone()),
-    );
-    log.runtime.spawn_thread("log-writer", Box::pin(writer));
-    log.runtime.spawn_thread("log-flusher", Box::pin(flusher));
+/// Which of the two threads run.
+#[derive(Default)]
+pub(in crate::log) struct Threads {
+    writer: bool,
+    flusher: bool,
+}
+
+impl Threads {
+    /// Starts those that do not run. A writer without a flusher sleeps: the mode needs both.
+    pub(in crate::log) fn start(&mut self, log: &Arc<Log>) -> io::Result<()> {
+        let (weak, runtime) = (Arc::downgrade(log), &log.runtime);
+        if !self.writer {
+            let writer = run_writer(weak.clone(), log.waits().dedicated_notify().clone());
+            runtime.spawn_thread("log-writer", Box::pin(writer))?;
+            self.writer = true;
+        }
+        if !self.flusher {
+            let flusher = run_flusher(weak, log.flusher.clone());
+            runtime.spawn_thread("log-flusher", Box::pin(flusher))?;
+            self.flusher = true;
+        }
+        Ok(())
+    }
 }
 
 async fn run_writer(log: Weak<Log>, notify: Arc<Notify>) {

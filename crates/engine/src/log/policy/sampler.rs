@@ -90,7 +90,8 @@ impl Policy {
             self.look_at_cpus(log, before, now, !quiet);
         }
         let mut tuner = self.tuner.lock();
-        tuner.settings(log.policy_settings().into());
+        let (settings, lacks_threads) = log.policy_settings();
+        tuner.settings(Fixed::of(settings, lacks_threads));
         tuner.look(sample);
         let (cpus, idle) = (milli(&self.cpus), milli(&self.idle));
         let hold = flush_pacing::hold(&measured, cpus, idle / cpus.max(0.001), tuner.group());
@@ -128,10 +129,10 @@ fn milli(of: &AtomicU64) -> f64 {
 }
 
 impl Advisor for Policy {
-    fn reason(&self, settings: PolicySettings, flush: Duration) -> String {
+    fn reason(&self, settings: PolicySettings, lacks_threads: bool, flush: Duration) -> String {
         let mut tuner = self.tuner.lock();
         // The task may not have looked since the settings changed.
-        tuner.settings(settings.into());
+        tuner.settings(Fixed::of(settings, lacks_threads));
         tuner.why(flush)
     }
     fn counters(&self, f: &mut dyn FnMut(&'static str, u64)) {
@@ -144,8 +145,8 @@ impl Advisor for Policy {
         f("log_cpus_idle_milli", self.idle.load(Relaxed));
     }
 }
-impl From<PolicySettings> for Fixed {
-    fn from(PolicySettings { mode, depth, .. }: PolicySettings) -> Fixed {
-        Fixed { mode, depth }
+impl Fixed {
+    fn of(PolicySettings { mode, depth, .. }: PolicySettings, lacks_threads: bool) -> Fixed {
+        Fixed { mode, depth, lacks_threads }
     }
 }

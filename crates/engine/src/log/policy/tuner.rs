@@ -92,6 +92,8 @@ impl std::fmt::Display for WriterConfig {
 pub(super) struct Fixed {
     pub mode: Option<WriterMode>,
     pub depth: Option<usize>,
+    /// Whether the system refuses the threads of `dedicated` (MODE-2).
+    pub lacks_threads: bool,
 }
 
 /// The configurations that the settings leave open.
@@ -99,7 +101,9 @@ fn open_configs(fixed: Fixed) -> Vec<WriterConfig> {
     let mut configs = Vec::new();
     for config in CONFIGS {
         let config = WriterConfig::new(config.mode, fixed.depth.unwrap_or(config.depth));
-        if fixed.mode.is_none_or(|s| s == config.mode) && !configs.contains(&config) {
+        let can_be = config.mode != WriterMode::Dedicated || !fixed.lacks_threads;
+        let is_open = can_be && fixed.mode.is_none_or(|s| s == config.mode);
+        if is_open && !configs.contains(&config) {
             configs.push(config);
         }
     }
@@ -664,22 +668,31 @@ mod tests {
         let mut m = Machine::new(16, 4.0, |w, _| {
             if w.mode == WriterMode::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 }
         });
-        m.fixed = Fixed { mode: Some(WriterMode::Session), depth: None };
+        m.fixed = Fixed { mode: Some(WriterMode::Session), ..Fixed::default() };
         m.run(10 * MINUTE);
         assert_eq!((m.tuner.windows, m.tuner.switches, m.tuner.look_after()), (0, 0, LOOK));
         assert!((15.0..17.0).contains(&m.tuner.group()), "{}", m.tuner.group());
         assert_eq!(m.tuner.why(Duration::ZERO), "session: set");
         // Only the mode is set: the number of writes at a time is open.
-        m.fixed = Fixed { mode: Some(WriterMode::Leader), depth: None };
+        m.fixed = Fixed { mode: Some(WriterMode::Leader), ..Fixed::default() };
         m.run(MINUTE);
         assert_eq!(m.tuner.config(), WriterConfig::new(WriterMode::Leader, 4));
-        m.fixed = Fixed { mode: None, depth: Some(2) };
+        m.fixed = Fixed { depth: Some(2), ..Fixed::default() };
         m.used.clear();
         m.run(MINUTE);
         assert_eq!(m.time_in(|w| w.depth != 2), Duration::ZERO);
-        m.fixed = Fixed { mode: Some(WriterMode::Leader), depth: Some(1) };
+        m.fixed = Fixed { mode: Some(WriterMode::Leader), depth: Some(1), ..Fixed::default() };
         m.run(MINUTE);
         assert_eq!(m.tuner.why(Duration::ZERO), "leader: set");
+    }
+    /// Tests MODE-2.
+    #[test]
+    fn threads_that_are_refused_are_not_tried() {
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        m.fixed = Fixed { lacks_threads: true, ..Fixed::default() };
+        m.run(10 * MINUTE);
+        assert_eq!(m.time_in(dedicated), Duration::ZERO);
+        assert!(m.tuner.windows > 0, "other modes are");
     }
     /// AUTO-3
     #[test]
@@ -687,7 +700,7 @@ mod tests {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(MINUTE);
         for depth in [None, Some(1)] {
-            m.fixed = Fixed { mode: Some(WriterMode::Leader), depth };
+            m.fixed = Fixed { mode: Some(WriterMode::Leader), depth, ..Fixed::default() };
             m.run(MINUTE);
             assert_eq!(m.tuner.classes[&USUAL].best, LEADER);
             m.fixed = Fixed::default();
@@ -700,7 +713,7 @@ mod tests {
             m.fixed = if turn % 2 == 0 {
                 Fixed::default()
             } else {
-                Fixed { mode: Some(WriterMode::Session), depth: Some(1) }
+                Fixed { mode: Some(WriterMode::Session), depth: Some(1), ..Fixed::default() }
             };
             m.run(Duration::from_secs(2));
         }

@@ -266,6 +266,10 @@ impl Disk for MemDisk {
 pub(in crate::log) struct TestRuntime {
     tasks: Mutex<Vec<BoxFuture<()>>>,
     ticks: Arc<AtomicU64>,
+    /// How many threads the system still gives; None: any number.
+    pub threads_left: Mutex<Option<u32>>,
+    /// How many threads it has refused.
+    pub threads_refused: AtomicU64,
 }
 struct Flag(AtomicBool, Option<std::thread::Thread>);
 impl Wake for Flag {
@@ -315,6 +319,16 @@ impl TestRuntime {
 impl Runtime for TestRuntime {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         self.tasks.lock().push(task);
+    }
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) -> io::Result<()> {
+        if let Some(left) = &mut *self.threads_left.lock() {
+            *left = left.checked_sub(1).ok_or_else(|| {
+                self.threads_refused.fetch_add(1, SeqCst);
+                io::Error::from_raw_os_error(11)
+            })?;
+        }
+        self.spawn(name, task);
+        Ok(())
     }
     fn sleep(&self, _: Duration) -> BoxFuture<()> {
         let (ticks, begun) = (self.ticks.clone(), self.ticks.load(SeqCst));

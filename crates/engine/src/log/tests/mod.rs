@@ -4,12 +4,14 @@ pub(in crate::log) mod fixture;
 mod overlapped_writes;
 mod resize;
 
+use super::write_policy::WritePolicy;
 use super::*;
 use crate::base::WouldBlock;
 use fixture::{MemDisk, TestRuntime};
 use std::future::Future;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll};
 
 type Frames = Vec<(u64, u64, Vec<u8>)>;
@@ -185,6 +187,57 @@ fn modes_change_while_sessions_commit() {
     runtime.tick();
     assert_eq!(runtime.tasks(), 0, "the dedicated writer ends with the log");
     assert_eq!(recovered(&disk).0, want);
+}
+
+/// Tests MODE-2.
+#[test]
+fn a_thread_that_is_refused_leaves_another_mode() {
+    for given in [0, 1] {
+        let disk = MemDisk::default();
+        let (log, runtime) = created(&disk);
+        let refused = || runtime.threads_refused.load(SeqCst);
+        let commit = |n| {
+            let (_, end) = append(&log, &payload(n));
+            runtime.block_on(log.owned_wait(end));
+            assert!(log.durable() >= end);
+        };
+        *runtime.threads_left.lock() = Some(given);
+        let proposed = WritePolicy { mode: WriterMode::Dedicated, ..WritePolicy::default() };
+        log.propose(proposed);
+        assert_eq!((log.mode(), refused()), (WriterMode::Leader, 1));
+        commit(1);
+        // A proposal does not try again, and neither does another setting.
+        log.propose(proposed);
+        log.set_policy(|policy| policy.depth = Some(4));
+        assert_eq!((log.mode(), log.depth(), refused()), (WriterMode::Leader, 4, 1));
+        // Who sets the mode tries again. Other modes can be set.
+        for tries in [2, 3] {
+            log.set_policy(|policy| policy.mode = Some(WriterMode::Dedicated));
+            assert_eq!((log.mode(), refused()), (WriterMode::Leader, tries));
+        }
+        let reason = log.writer_reason();
+        assert!(reason.ends_with("; the system refuses the threads of dedicated"), "{reason}");
+        commit(2);
+        log.set_policy(|policy| policy.mode = Some(WriterMode::Session));
+        assert_eq!((log.mode(), refused()), (WriterMode::Session, 3));
+        commit(3);
+        // The system gives threads again: the same setting once more is enough.
+        log.set_policy(|policy| policy.mode = Some(WriterMode::Dedicated));
+        assert_eq!((log.mode(), refused()), (WriterMode::Leader, 4));
+        *runtime.threads_left.lock() = None;
+        log.set_policy(|policy| policy.mode = Some(WriterMode::Dedicated));
+        assert_eq!((log.mode(), refused()), (WriterMode::Dedicated, 4));
+        assert!(!log.writer_reason().contains("refuses"), "{}", log.writer_reason());
+        runtime.run();
+        commit(4);
+        assert!(counter(&log, "log_writer_no_waits") > 0, "the dedicated writer has written");
+        runtime.block_on(log.close());
+        drop(log);
+        runtime.run();
+        runtime.tick();
+        assert_eq!(runtime.tasks(), 0, "the dedicated threads end with the log");
+        assert_eq!(recovered(&disk).0.len(), 4);
+    }
 }
 
 #[test]

@@ -247,7 +247,7 @@ impl Binlog {
         let upto = self.sync_group(engine, group.len(), settings.sync_every).await;
         if !settings.order || planted(Canary::StageKeepsNoOrder) {
             drop(working);
-            self.semi_sync.wait_hidden(upto, &*engine.runtime, kill).await;
+            self.wait_hidden(engine, upto, kill).await;
             stages.leave_to_sessions(upto);
             stages.done(upto);
             return Some(group);
@@ -263,10 +263,14 @@ impl Binlog {
         working.close(&mut group);
         stages.commit.counts.group(group.len());
         let upto = Lsn(stages.synced.load(Acquire));
-        self.semi_sync.wait_hidden(upto, &*engine.runtime, kill).await;
+        self.wait_hidden(engine, upto, kill).await;
         stages.show(engine, upto);
         stages.done(upto);
         Some(group)
+    }
+
+    async fn wait_hidden(&self, engine: &Engine, upto: Lsn, kill: &KillFlag) {
+        self.semi_sync.wait_hidden(upto, &*engine.runtime, &*engine.disk, kill).await;
     }
 
     /// The flush stage.
@@ -364,12 +368,11 @@ impl Binlog {
 }
 
 /// Syncs a file without holding the worker.
-async fn submit_sync(unsynced: Unsynced) {
+pub(super) async fn submit_sync(unsynced: Unsynced) {
     let over: Arc<Seat> = Arc::default();
     let (told, judged) = (over.clone(), unsynced.clone());
     let done = Box::new(move |result, _| {
-        // The result is judged here and not behind the wait: the system tells one sync of an error,
-        // so another sync of the file may succeed meanwhile.
+        // The result is judged here and not behind the wait, which may be dropped.
         judged.synced(result);
         told.release();
     });

@@ -1,7 +1,7 @@
 //! Tests of resets, of expiry, and of options that change while the log is written.
 use super::*;
 use crate::dump::{Dump, Start, Step};
-use redolith_binlog::{Header, StatusVars};
+use redolith_binlog::{Header, StatusVars, Uuid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn sealed(checksum: Checksum, text: &[u8]) -> Vec<u8> {
@@ -304,6 +304,9 @@ fn the_largest_size_changes_in_the_middle_of_a_file() {
     rig.append(Record::Largest(4096).encode());
     rig.transaction(&"x".repeat(5000));
     assert_eq!((rig.binlog.numbers(), rig.binlog.options().max_file_bytes), (vec![1, 2], 4096));
+    // Who asks does not wait for the work on the files, which may be long.
+    let _at_work = rig.binlog.work.lock();
+    assert_eq!(rig.binlog.options().max_file_bytes, 4096);
 }
 
 #[test]
@@ -342,4 +345,50 @@ fn old_files_expire() {
     assert_eq!(binlog.numbers(), [4]);
     binlog.set_expiry(0);
     assert!(!binlog.expires());
+}
+
+/// Tests STATE-1.
+#[test]
+fn the_names_of_too_many_servers_are_refused() {
+    let mut rig = Rig::new(1 << 20);
+    let server = |n: u8| Uuid([n; 16]);
+    for n in 1..=48 {
+        rig.uuid = server(n);
+        assert!(
+            rig.binlog.judge_server(&Options { uuid: rig.uuid, ..rig.binlog.options() }).is_ok()
+        );
+        rig.rotate(Why::Start, 1 << 20);
+        rig.transaction("a");
+        rig.barrier();
+    }
+    // The largest state, with the longest version, comes back.
+    let mut state = rig.binlog.work.lock().maker.state().clone();
+    state.options.server_version = "x".repeat(1000);
+    let bytes = state.encode();
+    state.options.server_version = "x".repeat(49);
+    assert_eq!(State::decode(&bytes), Ok(state));
+    // A start of one server more is refused, and says how to go on.
+    let judge = |rig: &Rig, n, gtids| {
+        let options = Options { uuid: server(n), gtids, ..rig.binlog.options() };
+        rig.binlog.judge_server(&options).map_err(|e| e.to_string())
+    };
+    let why = judge(&rig, 49, true).unwrap_err();
+    assert!(why.contains("of 48 values of server_uuid"), "{why}");
+    assert!(why.contains(&format!("such as {}", server(1))), "{why}");
+    assert_eq!([judge(&rig, 49, false), judge(&rig, 7, true)], [Ok(()), Ok(())]);
+    // A redo log that says otherwise is damaged, and does not get into the state.
+    rig.uuid = server(49);
+    let (begin, at) = (rig.rotation(Why::Start, 1 << 20, 0), Lsn(rig.lsn));
+    let sealed = events(b"b").seal(STAMP, &GtidTemplate::default()).unwrap();
+    let record = transaction(2, None, sealed.as_bytes());
+    let started = Binlog::new(rig.disk.clone(), rig.binlog.place().clone()).unwrap();
+    started.judge(&rig.binlog.state()).unwrap();
+    started.judge_record(at, &begin).unwrap();
+    let why = started.judge_record(Lsn(at.0 + 100), &record).unwrap_err().to_string();
+    assert!(why.contains("that of one server more"), "{why}");
+    // A reset makes room.
+    rig.uuid = server(48);
+    rig.append(Record::Reset { us: 1, first: 1 }.encode());
+    rig.publish();
+    assert_eq!(judge(&rig, 49, true), Ok(()));
 }

@@ -3,6 +3,7 @@ mod admin;
 mod check;
 mod judging;
 mod order;
+mod syncs;
 
 use super::*;
 use crate::record::{Record, Why, spilled, transaction};

@@ -5,9 +5,8 @@ use crate::error::{Result, SqlError};
 use crate::plan::{SetItem, SetTarget};
 use crate::session_state::Done;
 use crate::settings::{Settings, Var};
+use redolith_replication::MOST_RESET_NUMBER;
 use redolith_replication::record::{Options, Why};
-use redolith_replication::{Binlog, MOST_RESET_NUMBER};
-use std::sync::Arc;
 
 /// RESET BINARY LOGS AND GTIDS: the log begins anew with file `first`, or 1.
 pub(super) async fn reset(cx: &AdminContext<'_>, first: Option<u64>) -> Result<Done> {
@@ -30,7 +29,7 @@ pub(super) async fn reset(cx: &AdminContext<'_>, first: Option<u64>) -> Result<D
 /// The log goes on in another file, and files that are too old go.
 pub(super) async fn rotate(cx: &AdminContext<'_>) -> Result<()> {
     let Some(binlog) = cx.binlog else { return Ok(()) };
-    let (_, wanted) = options(cx, binlog)?;
+    let wanted = of_variables(&binlog.options(), cx.settings);
     killable(&cx.session.process, binlog.rotate(cx.engine, Why::Flush, wanted)).await??;
     if binlog.expires() {
         // A start after a crash makes the files behind the last barrier again.
@@ -54,7 +53,8 @@ pub(super) async fn change_options(cx: &AdminContext<'_>, items: &[SetItem]) -> 
     // Another session may change the variables at the same time. Whose record comes last sees that
     // its options are not those of the variables any more.
     loop {
-        let (now, wanted) = options(cx, binlog)?;
+        let now = binlog.options();
+        let wanted = of_variables(&now, cx.settings);
         if now == wanted {
             return Ok(());
         }
@@ -62,14 +62,7 @@ pub(super) async fn change_options(cx: &AdminContext<'_>, items: &[SetItem]) -> 
     }
 }
 
-/// How files are made, and how the variables ask for it.
-fn options(cx: &AdminContext<'_>, binlog: &Arc<Binlog>) -> Result<(Options, Options)> {
-    let mut now = None;
-    cx.engine.runtime.work_long(&mut || now = Some(binlog.options()));
-    let now = now.ok_or_else(SqlError::interrupted)?;
-    let wanted = of_variables(&now, cx.settings);
-    Ok((now, wanted))
-}
+/// How the variables ask for files to be made.
 fn of_variables(now: &Options, settings: &Settings) -> Options {
     Options {
         checksum: checksum(settings),
