@@ -34,26 +34,27 @@
 //! read once more for each group ([`left`]).
 mod dictionary;
 mod left;
+mod read;
 
 use super::forced::Forced;
 use super::records::RecordJudge;
 use super::torn::TornPages;
 use super::undo_scan::Image;
 use super::window::{Group, PageChanges, Window};
-use crate::buf::{BufferPool, Latch, Prefetch};
+use crate::buf::{BufferPool, Prefetch};
 use crate::bytes::{u16_at, u64_at};
 use crate::dict;
 use crate::dict::record::Named;
 use crate::flush::Copies;
 use crate::log::FrameScanner;
 use crate::mtr::record::init_page;
-use crate::page::header::{self, Bad, Page};
+use crate::page::header::{self, Page};
 use crate::page::kind;
-use crate::space::{READS, Space, Spaces, bitmap, register};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, WouldBlock};
+use crate::space::{Space, Spaces, bitmap, register};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::{HashMap, HashSet};
 pub(in crate::recovery) use left::Bounds;
-use redolith_disk::AlignedBuf;
+pub(super) use read::read_page;
 use std::sync::Arc;
 
 /// The findings in a directory that may be started.
@@ -325,7 +326,7 @@ impl<'a> Judge<'a> {
         }
         let known = match self.system.remove(&group.id) {
             Some(known) => known,
-            None => self.read(group.id)?,
+            None => self.read(group.id, group.is_fresh())?,
         };
         let mut page = match known {
             Ok(page) => page,
@@ -356,69 +357,6 @@ impl<'a> Judge<'a> {
         self.system.insert(group.id, Ok(page));
         Ok(())
     }
-    /// Reads a page from its file, or else its doublewrite copy. The inner error says why neither
-    /// can be read.
-    fn read(&mut self, id: PageId) -> Result<std::result::Result<Box<Page>, String>> {
-        let Some(space) = self.space(id.space)? else {
-            return Ok(Err("its file is missing".into()));
-        };
-        let mut buf = AlignedBuf::new(PAGE_SIZE);
-        let why = match read_page(&space, id, &mut buf) {
-            Ok(verified) => {
-                if let Err(Bad::Misplaced(found)) = verified
-                    && (id.no, found.no) == (0, 0)
-                {
-                    self.exchanged.insert(id.space, found.space);
-                }
-                verified.err().map(|bad| bad.to_string())
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && bitmap::is_bitmap(id.no) => {
-                // The file's growth was lost. Growing again makes the bitmap that the page had.
-                return Ok(Ok(space.fresh_bitmap(id.no)));
-            }
-            // A copy is no help: repair leaves such a page to redo, which has to make it.
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                return Ok(Err("it is past the end of the file".into()));
-            }
-            Err(e) => {
-                return Err(Error::io(
-                    format_args!("reading page {id} of {}", space.path.display()),
-                    &e,
-                ));
-            }
-        };
-        let in_file = why.is_none();
-        if let Some(why) = why
-            && !self.copies.get(id, &mut buf)?
-        {
-            let lacks = |e| Error::io(format_args!("reading {}", space.path.display()), &e);
-            return Ok(
-                match buf.iter().all(|b| *b == 0) && space.may_lack_bitmap(id.no).map_err(lacks)? {
-                    true => Ok(space.fresh_bitmap(id.no)),
-                    false => Err(why),
-                },
-            );
-        }
-        let page: Box<Page> = Box::new(*buf.first_chunk().expect("a page"));
-        // REGISTER-1. A copy may be older than the header that it replaces.
-        if id.no == 0 && in_file {
-            self.stamps.insert(id.space, Spaces::stamp_of(&page));
-        }
-        Self::note(&mut self.newest, header::lsn(&page), || {
-            format!("page {id} of {}", space.path.display())
-        });
-        Ok(Ok(page))
-    }
-    /// The page as its file has it, if a crash has torn it and redo can rebuild it from its first
-    /// changes in the redo log on, which are `first`.
-    fn torn_page(&mut self, first: &Group<'_>) -> Result<Option<Box<Page>>> {
-        let Some(space) = self.space(first.id.space)? else { return Ok(None) };
-        let Some((page, lsn)) = self.torn.read(&space, first)? else { return Ok(None) };
-        Self::note(&mut self.newest, lsn, || {
-            format!("torn page {} of {}", first.id, space.path.display())
-        });
-        Ok(Some(page))
-    }
     /// Checks TORN-3 for the torn pages, which redo has rebuilt here.
     fn rebuilt(&mut self) {
         for (id, why) in self.torn.judge(&self.system) {
@@ -448,8 +386,9 @@ impl<'a> Judge<'a> {
             Some(known) => *known,
             None => {
                 let Some(space) = self.space(id.space)? else { return Ok(()) };
+                let is_remade = page.groups().next().is_some_and(|first| first.is_fresh());
                 let lsn = match bitmap::is_bitmap(id.no) {
-                    _ if id.no < space.pages() => self.lsn_of(id).await?,
+                    _ if id.no < space.pages() => self.lsn_of(id, is_remade).await?,
                     // Growth of the file makes bitmap pages without redo.
                     true => Some(Lsn(0)),
                     false => None,
@@ -485,47 +424,12 @@ impl<'a> Judge<'a> {
         self.others.insert(id, known);
         Ok(())
     }
-    /// The LSN of a table's page or of its copy; `None` if neither can be read. A readable page
-    /// stays in the pool for redo if there is room (JUDGE-6).
-    async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
-        if let Some(read) = self.ahead.remove(&id)
-            && let Some(lsn) = self.lsn_in_pool(id, read).await?
-        {
-            return Ok(Some(lsn));
-        }
-        // The page may have lost its frame to another one meanwhile.
-        match self.pool.fix(id, Latch::S) {
-            Ok(page) => return Ok(Some(page.lsn())),
-            Err(WouldBlock::Failed(e)) => return Err(e),
-            Err(_) => {}
-        }
-        if let Some(read) = self.pool.prefetch(id)
-            && let Some(lsn) = self.lsn_in_pool(id, read).await?
-        {
-            return Ok(Some(lsn));
-        }
-        Ok(self.read(id)?.ok().map(|page| header::lsn(&page)))
-    }
-    /// The LSN of a page when its read into the pool has ended; `None` if the pool does not have
-    /// the page then, because it is damaged or has lost its frame.
-    async fn lsn_in_pool(&mut self, id: PageId, read: Prefetch) -> Result<Option<Lsn>> {
-        match read.await {
-            Err(Error::Corrupt { .. }) => return Ok(None),
-            read => read?,
-        }
-        match self.pool.fix(id, Latch::S) {
-            Ok(page) => Ok(Some(page.lsn())),
-            Err(WouldBlock::Failed(e)) => Err(e),
-            Err(_) => Ok(None),
-        }
-    }
-
     /// Checks JUDGE-5.
     fn ages(&mut self) -> Result<()> {
         for space in self.spaces.all() {
             let id = PageId { space: space.id, no: 0 };
             if !self.system.contains_key(&id) {
-                let read = self.read(id)?;
+                let read = self.read(id, false)?;
                 self.system.insert(id, read);
             }
             if let Some(found) = self.exchanged.get(&space.id) {
@@ -603,7 +507,7 @@ impl<'a> Judge<'a> {
     /// A page that the start needs. An unreadable page is an error.
     fn whole(&mut self, id: PageId) -> Result<&Page> {
         if !self.system.contains_key(&id) {
-            let read = self.read(id)?;
+            let read = self.read(id, false)?;
             self.system.insert(id, read);
         }
         match &self.system[&id] {
@@ -617,7 +521,7 @@ impl<'a> Judge<'a> {
         if self.system.contains_key(&id) {
             return self.whole(id).copied();
         }
-        self.read(id)?.map(|page| *page).map_err(|why| self.needed(id, &why))
+        self.read(id, false)?.map(|page| *page).map_err(|why| self.needed(id, &why))
     }
     fn needed(&self, id: PageId, why: &str) -> Error {
         Error::Damaged(format!(
@@ -661,27 +565,6 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Reads a page, several times before it counts as damaged, because it may be spoiled on its way.
-/// Zeros, which a page has that was never written, count when they are read twice: a bit that flips
-/// on its way makes no zeros.
-pub(super) fn read_page(
-    space: &Space,
-    id: PageId,
-    buf: &mut AlignedBuf,
-) -> std::io::Result<std::result::Result<(), Bad>> {
-    let mut verified = Ok(());
-    for _ in 0..READS {
-        space.file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
-        let before = std::mem::replace(
-            &mut verified,
-            header::verify(buf.first_chunk().expect("a page"), id),
-        );
-        if matches!((&before, &verified), (_, Ok(())) | (Err(Bad::Zero), Err(Bad::Zero))) {
-            break;
-        }
-    }
-    Ok(verified)
-}
 /// For messages: a further way out for a table's file.
 pub(crate) fn give_up(space: SpaceId) -> String {
     match is_engines(space) {

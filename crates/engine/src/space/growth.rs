@@ -104,7 +104,13 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
         let no = first + 1;
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let at = no as u64 * PAGE_SIZE as u64;
-        match found_at(file, PageId { space: id, no }, &mut buf)? {
+        let found = match found_at(file, PageId { space: id, no }, &mut buf) {
+            // JUDGE-10: recovery can do without the page, or the first user of the bitmap reports
+            // that the disk cannot read it.
+            Err(e) if from == 0 && e.kind() != std::io::ErrorKind::UnexpectedEof => continue,
+            found => found?,
+        };
+        match found {
             // Zeros among written pages are damage, which the first user of the bitmap reports.
             Found::Nothing if from == 0 && !is_range_empty(file, no, to)? => {}
             Found::Nothing => {

@@ -2,7 +2,7 @@ use super::*;
 use crate::log::Log;
 use crate::runtime::{Threads, block_on};
 use crate::undo::UndoPages;
-use crate::{Config, Engine};
+use crate::{Config, Engine, WouldBlock};
 use redolith_disk::{Disk, RealDisk};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
         let mut judge =
             Judge::new(&pool, &e.store.spaces, &copies, Bounds::of(&pool), Forced::default());
         let id = PageId { space: SpaceId::SYSTEM, no: 2 };
-        let with_room = block_on(judge.lsn_of(id)).unwrap();
+        let with_room = block_on(judge.lsn_of(id, false)).unwrap();
         let mut held = Vec::new();
         let full = loop {
             match pool.create(PageId { space: SpaceId::SYSTEM, no: 1000 + held.len() as u32 }) {
@@ -35,7 +35,7 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
             }
         };
         assert!(matches!(full, WouldBlock::Frame) && !pool.contains(id));
-        let without = block_on(judge.lsn_of(id)).unwrap();
+        let without = block_on(judge.lsn_of(id, false)).unwrap();
         held.clear();
         tell.send((with_room, without)).unwrap();
     });
