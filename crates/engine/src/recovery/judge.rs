@@ -524,10 +524,18 @@ impl<'a> Judge<'a> {
         self.read(id, false)?.map(|page| *page).map_err(|why| self.needed(id, &why))
     }
     fn needed(&self, id: PageId, why: &str) -> Error {
+        // TORN-4
+        let torn = self.spaces.lost_register().map_or(String::new(), |lost| {
+            format!(
+                ". {0} {lost}: if the server ran with innodb_doublewrite=REDO, the page may be \
+                 torn, and a start with the directory's own {0} rebuilds it from the redo log",
+                register::FILE
+            )
+        });
         Error::Damaged(format!(
             "page {id} of {} cannot be read ({why}), and the server cannot start without that \
              page. Nothing has been changed: restore the file or a backup, or start with \
-             innodb_force_recovery={} to read the tables",
+             innodb_force_recovery={} to read the tables{torn}",
             self.spaces.path(id.space).display(),
             level_without(id.space)
         ))

@@ -44,6 +44,7 @@ use crate::bytes::{u32_at, u64_at};
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -69,6 +70,8 @@ pub struct Register {
     /// Whether pages may have been written, since the checkpoint, that only the redo log protects
     /// against tearing (TORN-4).
     pub redo_protects: bool,
+    /// Why there is no register to read, where there has to be one.
+    pub lost: Option<NoRegister>,
 }
 /// What the register says of a file: its header has at least this stamp, and it has at least so
 /// many pages.
@@ -78,10 +81,21 @@ pub struct Entry {
     pub pages: u32,
 }
 /// Why there is no register.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRegister {
     Missing,
     Damaged,
+    /// The file belongs to another data directory.
+    Foreign,
+}
+impl fmt::Display for NoRegister {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoRegister::Missing => "is missing",
+            NoRegister::Damaged => "is damaged",
+            NoRegister::Foreign => "belongs to another data directory",
+        })
+    }
 }
 
 impl Register {
@@ -128,6 +142,7 @@ impl Register {
             entries: entries.chunks_exact(ENTRY).map(entry).collect(),
             before_redo: u32_at(b, 12) < IN_FILES,
             redo_protects: u32_at(b, 12) == TORN_PAGES_IN_REDO,
+            lost: None,
         }))
     }
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<std::result::Result<Register, NoRegister>> {
@@ -153,7 +168,9 @@ impl Register {
             }
             Ok(b)
         };
-        let advice = "Move it away: the start makes a new one";
+        let advice = "Restore it; or move it away, and the start makes a new one, but cannot tell \
+                      older copies of data files, nor rebuild torn pages from the redo log \
+                      (innodb_doublewrite=REDO)";
         let bytes = read().map_err(|e| {
             Error::io_advised(format_args!("reading {}", path.display()), &e, advice)
         })?;
@@ -189,6 +206,7 @@ mod tests {
                 .collect(),
             before_redo: false,
             redo_protects: n % 2 == 1,
+            lost: None,
         }
     }
 

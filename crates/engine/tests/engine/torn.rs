@@ -378,6 +378,59 @@ fn redo_rebuilds_no_page_that_is_not_torn() {
     }
 }
 
+/// Without the register nothing says that the redo log protects pages, and a start that finds torn
+/// pages says so: beside the page that it needs, or in a note. Tests TORN-4.
+#[test]
+fn a_start_says_that_the_register_is_lost() {
+    let image = crashed("torn-lost", DoublewriteMode::Redo, 1);
+    let leaf = torn_leaf(&image);
+    let of_dictionary = |(id, written): &(&PageId, &Written)| {
+        id.space == SpaceId::SYSTEM && id.no > 1 && !written.fresh
+    };
+    let needed = *image.pages.iter().find(of_dictionary).unwrap().0;
+    let torn = |page: PageId| {
+        image.with("torn-lost-cut", |id, written, bytes| {
+            if id == page {
+                let mut cuts = (SECTOR..PAGE_SIZE).step_by(SECTOR);
+                let first =
+                    |cut| tear(written, bytes, cut, false) || tear(written, bytes, cut, true);
+                assert!(cuts.any(first));
+            }
+        })
+    };
+    for (lost, said) in [(true, "files.rdl is missing"), (false, "files.rdl is damaged")] {
+        let lose = |dir: &Dir| {
+            let register = dir.0.join("files.rdl");
+            if lost {
+                return std::fs::remove_file(register).unwrap();
+            }
+            let mut bytes = std::fs::read(&register).unwrap();
+            bytes[16] ^= 1;
+            std::fs::write(register, bytes).unwrap();
+        };
+        let says = |text: &str| text.contains(said) && text.contains("innodb_doublewrite=REDO");
+        let dir = torn(leaf);
+        lose(&dir);
+        let (e, report) = open_in(&dir.0, DoublewriteMode::Redo).unwrap();
+        assert!(report.bad_pages.iter().map(|(id, _)| *id).eq([leaf]), "{report}");
+        assert!(says(&report.to_string()), "{report}");
+        block_on(e.close()).unwrap();
+        drop(e);
+        let dir = torn(needed);
+        lose(&dir);
+        let why = open_in(&dir.0, DoublewriteMode::Redo).map(drop).unwrap_err().to_string();
+        assert!(why.contains(&format!("page {needed} of ")) && says(&why), "{why}");
+        // The directory's own register rebuilds the page: nothing was changed.
+        let register = |(path, _): &&(PathBuf, Vec<u8>)| path.ends_with("files.rdl");
+        let (path, bytes) = image.files.iter().find(register).unwrap();
+        std::fs::write(dir.0.join(path), bytes).unwrap();
+        let (e, report) = open_in(&dir.0, DoublewriteMode::Redo).unwrap();
+        assert!(report.repaired.iter().any(|r| r.page == needed), "{report}");
+        block_on(all_is_there(&e, 1));
+        block_on(e.close()).unwrap();
+    }
+}
+
 /// A page that is torn where nothing protects it is named, and the rest is served.
 #[test]
 fn torn_pages_that_nothing_protects_are_named() {
