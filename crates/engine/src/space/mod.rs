@@ -141,8 +141,8 @@ pub struct Spaces {
     unstamped: AtomicUsize,
     /// `unstamped` has increased.
     pub(crate) first_write: Event,
-    /// The register cannot be written or stamps cannot be given, because the disk or the redo log
-    /// is full. Checkpoints go on without them.
+    /// The register cannot be written or stamps cannot be given, because the disk fails, or it or
+    /// the redo log is full. Checkpoints go on without them.
     pub(crate) without_register: AtomicBool,
     /// The engine stops, and checkpoints do not wait for stamps.
     pub(crate) closing: AtomicBool,

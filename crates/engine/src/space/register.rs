@@ -30,9 +30,10 @@
 //! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine
 //!   and has no stamp of this run in the register. Redo itself checks the changes after the
 //!   checkpoint (RECORD-1). So a copy from before the run is always told from the file. Where the
-//!   register cannot be written because the disk is full, where a start finds the redo log full,
-//!   and from the beginning of a stop until it has stamped all files, checkpoints do not wait for
-//!   it: writers must not wait for a mere check for damage.
+//!   register cannot be written because the disk is full, where the disk cannot read a header
+//!   (until it can, or finds it damaged), where a start finds the redo log full, and from the
+//!   beginning of a stop until it has stamped all files, checkpoints do not wait for it: writers
+//!   must not wait for a mere check for damage.
 //! - REGISTER-4: while stamps are given, no file takes another file's place; nor does it before the
 //!   checkpoint has passed the last stamp of the file that it replaces. A stamp is a change of the
 //!   header page, and redo would otherwise look for that change in the new file.
