@@ -49,8 +49,8 @@ fn without_copies(dir: &Dir) {
     std::fs::remove_file(dir.0.join("doublewrite.rdl")).unwrap();
 }
 
-/// Tests JUDGE-10: a copy, or a redo log that makes the page from nothing, takes the place of a page
-/// that cannot be read. Without these the start is refused, unless it is forced.
+/// Tests JUDGE-10: a copy, or a redo log that makes the page from nothing, takes the place of a
+/// page that cannot be read. Without these the start is refused, unless it is forced.
 #[test]
 fn a_page_that_cannot_be_read_is_repaired_or_refuses_the_start() {
     let image = crashed("unreadable", DoublewriteMode::On, 1);

@@ -1,9 +1,9 @@
 //! Reading the pages that are judged: from their files, or else from their doublewrite copies.
 //!
-//! JUDGE-10: a page that the disk cannot read (EIO) counts as damaged where the start can do without
-//! its bytes: its copy takes its place, or redo makes it from nothing, or the start is forced.
-//! Otherwise the start is refused, since a later read may succeed, and the page would then lack
-//! its changes.
+//! JUDGE-10: a page that the disk cannot read (EIO) counts as damaged where the start can do
+//! without its bytes: its copy takes its place, or redo makes it from nothing, or the start is
+//! forced. Otherwise the start is refused, since a later read may succeed, and the page would then
+//! lack its changes.
 use super::super::window::Group;
 use super::{Judge, give_up, level_without};
 use crate::buf::{Latch, Prefetch};
