@@ -55,6 +55,7 @@ use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::{HashMap, HashSet};
 pub(in crate::recovery) use left::Bounds;
 pub(super) use read::read_page;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The findings in a directory that may be started.
@@ -257,6 +258,7 @@ impl<'a> Judge<'a> {
     async fn window(&mut self, window: &Window) -> Result<()> {
         self.files.extend(window.files());
         for page in window.pages() {
+            self.can_be(page.id())?;
             if self.is_left(page.id()) {
                 continue;
             }
@@ -267,6 +269,18 @@ impl<'a> Judge<'a> {
             }
         }
         Ok(())
+    }
+    /// Fails for a page number that no file's page has.
+    fn can_be(&self, id: PageId) -> Result<()> {
+        if id.no < PageNo::MAX {
+            return Ok(());
+        }
+        Err(Error::Damaged(format!(
+            "the redo log has changes of page {id} of {}, and no file has such a page. Nothing has \
+             been changed: restore a backup, or start with innodb_force_recovery=6 to read the \
+             tables as their files have them",
+            self.spaces.path(id.space).display()
+        )))
     }
     /// Whether the page is built here. Of a table's space only the header is, for its stamp, and
     /// the torn pages.
@@ -543,18 +557,14 @@ impl<'a> Judge<'a> {
     /// The pages of a space that are in use, except its bitmap pages.
     fn in_use(&mut self, space: SpaceId) -> Result<Vec<PageNo>> {
         let Some(s) = self.space(space)? else { return Ok(Vec::new()) };
-        let grown = self
-            .system
-            .keys()
-            .chain(&self.left)
-            .filter(|id| id.space == space)
-            .map(|id| id.no + 1)
-            .max()
-            .unwrap_or(0);
-        let pages = s.pages().max(grown);
+        // The numbers that the redo log names may lie: only their own ranges are looked at.
+        let changed = self.system.keys().chain(&self.left).filter(|id| id.space == space);
+        let mut ranges: BTreeSet<PageNo> = changed.map(|id| id.no / bitmap::PAGES).collect();
+        ranges.extend(0..s.pages().div_ceil(bitmap::PAGES));
         let mut used = Vec::new();
-        for map in (1..pages).step_by(bitmap::PAGES as usize) {
-            let first = map - 1;
+        for range in ranges {
+            let first = range * bitmap::PAGES;
+            let map = first + 1;
             let page = *self.whole(PageId { space, no: map })?;
             if u16_at(&page, 12) != kind::BITMAP {
                 return Err(Error::Damaged(format!(
@@ -565,7 +575,7 @@ impl<'a> Judge<'a> {
             // Pages behind the file's end count too: a page in use was in the file when the
             // checkpoint passed it, or the redo log makes it.
             used.extend(
-                (first..first + bitmap::PAGES)
+                (first..first.saturating_add(bitmap::PAGES))
                     .filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)),
             );
         }

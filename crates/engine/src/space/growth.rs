@@ -63,9 +63,16 @@ impl Space {
         if old > at_least {
             return Ok(());
         }
-        let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096))
-            .max(at_least + 1)
-            .next_multiple_of(bitmap::EXTENT);
+        let longer = u64::from(old) + u64::from((old / 8).clamp(bitmap::EXTENT, 4096));
+        let new = longer.max(u64::from(at_least) + 1).next_multiple_of(bitmap::EXTENT.into());
+        let new = u32::try_from(new).map_err(|_| {
+            Error::Incompatible(format!(
+                "table space {} ({}) cannot grow to {new} pages: a file has no more than {} pages",
+                self.path.display(),
+                self.label(),
+                u32::MAX
+            ))
+        })?;
         // What was not counted goes, so that the new part is allocated (SPACE-4).
         let end = u64::from(old) * PAGE_SIZE as u64;
         let cut = || if self.file.len()? > end { self.file.set_len(end) } else { Ok(()) };
@@ -233,6 +240,21 @@ mod tests {
         disk.set_capacity(None);
         s.file.set_len((u64::from(pages) + 1) * PAGE_SIZE as u64 - 4096).unwrap();
         assert_eq!(spaces().open(SPACE, "").unwrap().pages(), pages);
+    }
+
+    /// A page number that lies does not make the file shorter.
+    #[test]
+    fn a_file_grows_to_no_page_that_it_cannot_have() {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new("/d/tables")).unwrap();
+        let spaces = Spaces::new(Arc::new(disk), Path::new("/d"), false);
+        let s = spaces.create(SPACE, "a table", &[]).unwrap();
+        let pages = s.pages();
+        for no in [u32::MAX, u32::MAX - 1, u32::MAX - 62] {
+            let why = spaces.ensure(SPACE, no).unwrap_err().to_string();
+            assert!(why.contains("16.rdl (a table) cannot grow to 4294967296 pages"), "{why}");
+        }
+        assert_eq!((s.pages(), s.file.len().unwrap()), (pages, u64::from(pages) * 16384));
     }
 
     /// A bit that flips on the way does not turn an empty page into a bitmap.
