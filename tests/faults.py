@@ -653,7 +653,7 @@ def pages_repaired(server, since):
     with open(server.out, 'rb') as f:
         f.seek(since)
         said = f.read()
-    more = re.findall(rb'(\d+) more torn pages were repaired', said)
+    more = re.findall(rb'(\d+) more pages were repaired', said)
     return said.count(b'repaired from its doublewrite copy') + sum(int(n) for n in more)
 
 

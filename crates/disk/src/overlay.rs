@@ -182,7 +182,10 @@ impl File for Layer {
         for (block, inside, at, n) in parts(offset, buf.len()) {
             if !over.blocks.contains_key(&block) {
                 let mut whole = Box::new([0; ALIGN]);
-                self.read_below(&over, block, &mut whole)?;
+                // A block that is written whole need not be readable on the disk below.
+                if n < ALIGN {
+                    self.read_below(&over, block, &mut whole)?;
+                }
                 over.blocks.insert(block, whole);
             }
             let to = over.blocks.get_mut(&block).expect("made above");

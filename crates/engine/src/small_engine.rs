@@ -51,16 +51,25 @@ pub(crate) fn with_engine(name: &str, test: impl AsyncFnOnce(Arc<Engine>)) {
     small.run(test);
     small.close();
 }
-/// A runtime that keeps the tasks with a name until they are released, and sleeps shortly.
+/// A runtime that keeps the tasks with a name until they are released, and may sleep shortly.
 pub(crate) struct Holding {
     name: &'static str,
+    longest_sleep: Duration,
     below: Arc<Threads>,
     held: Mutex<Option<Vec<BoxFuture<()>>>>,
 }
 impl Holding {
     pub(crate) fn new(name: &'static str, disk: &Arc<dyn Disk>) -> Arc<Holding> {
+        Holding::sleeping(name, disk, Duration::from_millis(2))
+    }
+    /// As `new`, with sleeps up to `longest_sleep`.
+    pub(crate) fn sleeping(
+        name: &'static str,
+        disk: &Arc<dyn Disk>,
+        longest_sleep: Duration,
+    ) -> Arc<Holding> {
         let (below, held) = (Threads::new(disk.clone()), Mutex::new(Some(Vec::new())));
-        Arc::new(Holding { name, below, held })
+        Arc::new(Holding { name, longest_sleep, below, held })
     }
     /// The tasks run from here on. An engine cannot close before.
     pub(crate) fn release(&self) {
@@ -77,7 +86,7 @@ impl Runtime for Holding {
         }
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
-        self.below.sleep(time.min(Duration::from_millis(2)))
+        self.below.sleep(time.min(self.longest_sleep))
     }
     fn yield_now(&self) -> BoxFuture<()> {
         self.below.yield_now()

@@ -55,12 +55,27 @@ impl Engine {
         if t.hidden_key
             && let Some(key) = self.retry(|| greatest_key(&self.store, t.clustered())).await?
         {
-            let id = u64::from_be_bytes(key[..8].try_into().expect("a row id"));
-            t.row_id.fetch_max(id + 1, AcqRel);
+            let id = key.first_chunk().map(|id| u64::from_be_bytes(*id));
+            // The greatest number is no row's: the next row gets a greater one.
+            let Some(next) = id.and_then(|id| id.checked_add(1)) else {
+                return Err(self.no_row_id(t, &key));
+            };
+            t.row_id.fetch_max(next, AcqRel);
         }
         t.rows.store(self.estimate_rows(&t.clustered().tree).await? as i64, Relaxed);
         t.counters_ready.store(true, Release);
         Ok(())
+    }
+    /// The error for a table without a primary key whose last entry is none of a row.
+    fn no_row_id(&self, t: &Table, key: &[u8]) -> Error {
+        let tree = &t.clustered().tree;
+        let (file, _) = self.describe(t.space);
+        Error::Corrupt {
+            page: PageId { space: tree.space, no: tree.root },
+            file,
+            table: t.full_name(),
+            why: format!("the last entry of its tree has the key {key:02x?}, which is no row id"),
+        }
     }
     /// The least next AUTO_INCREMENT value that is above every value in the table's tree, also of
     /// rows that are deleted.
@@ -340,6 +355,30 @@ mod tests {
             record: None,
         };
         e.alter_table(t, to, &Building::in_memory(KillFlag::new())).await.unwrap()
+    }
+
+    /// A damaged key of the last row is an error that names the file.
+    #[test]
+    fn a_last_row_whose_key_is_no_row_id_is_damage() {
+        with_engine("counters-row-id", async |e| {
+            let t = table_with(&e, |def| def.indexes.clear()).await;
+            let tree = &t.clustered().tree;
+            for key in [&[1, 2, 3][..], &[0xff; 8], &[]] {
+                let mut made = index::Builder::new(t.clustered().id, 0);
+                made.push(0, key, &[0; 40]);
+                let set = || {
+                    let mut m = Mtr::begin(&e.store)?;
+                    let root = m.x(PageId { space: tree.space, no: tree.root })?;
+                    made.store(&mut m.patch(root));
+                    m.commit();
+                    Ok(())
+                };
+                e.retry(set).await.unwrap();
+                let why = e.ready_counters(&t).await.unwrap_err().to_string();
+                let file = format!("{}.rdl", t.space.0);
+                assert!(why.contains(&file) && why.contains("is no row id"), "{why}");
+            }
+        });
     }
 
     /// Deleted rows that purge has not removed yet are no rows for ALTER TABLE, nor for a later

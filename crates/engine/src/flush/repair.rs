@@ -1,5 +1,5 @@
-//! Repairs pages that a crash has torn, from their copies in the doublewrite file. The repair runs
-//! at start, before redo.
+//! Repairs pages that a crash has torn, or that the disk cannot read, from their copies in the
+//! doublewrite file. The repair runs at start, before redo.
 //!
 //! REPAIR-1: a page is repaired only from a whole copy that is younger than the checkpoint. The
 //! write that a crash tore had not been synced, so its dirty bucket held the checkpoint back. A bad
@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A torn page that was made whole.
+/// A torn page, or one that the disk could not read, that was made whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
     pub page: PageId,
@@ -27,12 +27,15 @@ pub struct Repaired {
     pub table: String,
     /// The LSN of the doublewrite copy; `None` if the page was rebuilt from the redo log.
     pub copy: Option<Lsn>,
+    /// Whether the disk could read the page, so that it counts as torn.
+    pub was_read: bool,
     /// What was wrong with the page.
     pub why: String,
 }
 impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "page {} of {} was torn ({}); ", self.page, self.file, self.why)?;
+        let what = if self.was_read { "was torn" } else { "could not be read from the disk" };
+        write!(f, "page {} of {} {what} ({}); ", self.page, self.file, self.why)?;
         match self.copy {
             Some(lsn) => write!(f, "repaired from its doublewrite copy of LSN {lsn}"),
             None => write!(f, "rebuilt from the redo log"),
@@ -103,7 +106,8 @@ impl Copies {
     }
 
     /// Checks every page that has a copy and rewrites the bad pages. Returns the rewritten pages,
-    /// in page order.
+    /// in page order. A disk that cannot read a page may have given up its sectors, and has others
+    /// for them once they are written (JUDGE-10).
     ///
     /// REPAIR-2: afterwards every page that has a copy is durable in its place. The bytes that an
     /// ended process wrote may so far be in a cache only, and nothing else would sync them before
@@ -128,19 +132,20 @@ impl Copies {
                 files.push((file.clone(), name.clone()));
             }
             let at = u64::from(id.no) * PAGE_SIZE as u64;
-            let why = match file.read_at(&mut buf, at) {
+            let (was_read, why) = match file.read_at(&mut buf, at) {
                 // The file's growth was lost: redo makes the file grow again, and makes the page.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => continue,
-                Err(e) => return Err(Error::io(format_args!("reading page {id} of {name}"), &e)),
+                Err(e) => (false, e.to_string()),
                 Ok(()) => match header::verify(page(&buf), id) {
                     Ok(()) => continue,
-                    Err(bad) => bad.to_string(),
+                    Err(bad) => (true, bad.to_string()),
                 },
             };
             self.get(id, &mut buf)?;
             file.write_at(&buf, at)
                 .map_err(|e| Error::io(format_args!("repairing page {id} of {name}"), &e))?;
-            repaired.push(Repaired { page: id, file: name, table, copy: Some(lsn), why });
+            let copy = Some(lsn);
+            repaired.push(Repaired { page: id, file: name, table, copy, was_read, why });
         }
         for (file, name) in files {
             file.sync().map_err(|e| Error::io(format_args!("syncing {name}"), &e))?;

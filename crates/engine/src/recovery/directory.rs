@@ -267,20 +267,22 @@ fn read_register(
             durable = Some(found.durable);
             register = found;
         }
-        Ok(_) => report.notes.push(format!(
-            "{} belongs to another data directory; a new file replaces it",
-            register::FILE
-        )),
+        Ok(_) => register.lost = Some(NoRegister::Foreign),
         // A directory of an older format has no register.
         Err(NoRegister::Missing) if scanner.format() < 3 => {}
-        Err(why) => {
-            let what = if why == NoRegister::Missing { "missing" } else { "damaged" };
-            report.notes.push(format!(
-                "{} is {what}; a new file replaces it. This start could not check whether a data \
-                 file was replaced by an older copy",
-                register::FILE
-            ));
-        }
+        Err(why) => register.lost = Some(why),
+    }
+    if let Some(why) = register.lost {
+        // A start that is refused says it beside the page (TORN-4).
+        report.notes.push(format!(
+            "{} {why}; a new file replaces it. This start could not check whether a data file was \
+             replaced by an older copy. Nor could it rebuild pages that a crash has torn: if the \
+             server ran with innodb_doublewrite=REDO and did not stop cleanly, such pages count as \
+             damaged, and a copy of the directory from before this start with its {} is needed to \
+             rebuild them",
+            register::FILE,
+            register::FILE
+        ));
     }
     register.log_id = scanner.log_id();
     spaces.set_register(register);

@@ -7,7 +7,7 @@
 //!
 //! | level | what the start skips or ignores |
 //! |---|---|
-//! | 1 | files that are older copies, exchanged or cut off, pages of them to which redo does not fit, records of the dictionary that cannot be read; files of tables, the doublewrite file and the register where they cannot be opened |
+//! | 1 | files that are older copies, exchanged or cut off, pages of them to which redo does not fit or that the disk cannot read, records of the dictionary that cannot be read; files of tables, the doublewrite file and the register where they cannot be opened |
 //! | 2 | nothing more (in MySQL this level stops purge; here purge stops at level 1 already) |
 //! | 3 | rollback: unfinished transactions stay unfinished, and readers do not see their changes |
 //! | 4 | damage of the redo log, which counts as its end: transactions committed after it are missing |

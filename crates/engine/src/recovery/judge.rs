@@ -34,26 +34,28 @@
 //! read once more for each group ([`left`]).
 mod dictionary;
 mod left;
+mod read;
 
 use super::forced::Forced;
 use super::records::RecordJudge;
 use super::torn::TornPages;
 use super::undo_scan::Image;
 use super::window::{Group, PageChanges, Window};
-use crate::buf::{BufferPool, Latch, Prefetch};
+use crate::buf::{BufferPool, Prefetch};
 use crate::bytes::{u16_at, u64_at};
 use crate::dict;
 use crate::dict::record::Named;
 use crate::flush::Copies;
 use crate::log::FrameScanner;
 use crate::mtr::record::init_page;
-use crate::page::header::{self, Bad, Page};
+use crate::page::header::{self, Page};
 use crate::page::kind;
-use crate::space::{READS, Space, Spaces, bitmap, register};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, WouldBlock};
+use crate::space::{Space, Spaces, bitmap, register};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId};
 use hashbrown::{HashMap, HashSet};
 pub(in crate::recovery) use left::Bounds;
-use redolith_disk::AlignedBuf;
+pub(super) use read::read_page;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The findings in a directory that may be started.
@@ -256,6 +258,7 @@ impl<'a> Judge<'a> {
     async fn window(&mut self, window: &Window) -> Result<()> {
         self.files.extend(window.files());
         for page in window.pages() {
+            self.can_be(page.id())?;
             if self.is_left(page.id()) {
                 continue;
             }
@@ -266,6 +269,18 @@ impl<'a> Judge<'a> {
             }
         }
         Ok(())
+    }
+    /// Fails for a page number that no file's page has.
+    fn can_be(&self, id: PageId) -> Result<()> {
+        if id.no < PageNo::MAX {
+            return Ok(());
+        }
+        Err(Error::Damaged(format!(
+            "the redo log has changes of page {id} of {}, and no file has such a page. Nothing has \
+             been changed: restore a backup, or start with innodb_force_recovery=6 to read the \
+             tables as their files have them",
+            self.spaces.path(id.space).display()
+        )))
     }
     /// Whether the page is built here. Of a table's space only the header is, for its stamp, and
     /// the torn pages.
@@ -325,7 +340,7 @@ impl<'a> Judge<'a> {
         }
         let known = match self.system.remove(&group.id) {
             Some(known) => known,
-            None => self.read(group.id)?,
+            None => self.read(group.id, group.is_fresh())?,
         };
         let mut page = match known {
             Ok(page) => page,
@@ -356,69 +371,6 @@ impl<'a> Judge<'a> {
         self.system.insert(group.id, Ok(page));
         Ok(())
     }
-    /// Reads a page from its file, or else its doublewrite copy. The inner error says why neither
-    /// can be read.
-    fn read(&mut self, id: PageId) -> Result<std::result::Result<Box<Page>, String>> {
-        let Some(space) = self.space(id.space)? else {
-            return Ok(Err("its file is missing".into()));
-        };
-        let mut buf = AlignedBuf::new(PAGE_SIZE);
-        let why = match read_page(&space, id, &mut buf) {
-            Ok(verified) => {
-                if let Err(Bad::Misplaced(found)) = verified
-                    && (id.no, found.no) == (0, 0)
-                {
-                    self.exchanged.insert(id.space, found.space);
-                }
-                verified.err().map(|bad| bad.to_string())
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && bitmap::is_bitmap(id.no) => {
-                // The file's growth was lost. Growing again makes the bitmap that the page had.
-                return Ok(Ok(space.fresh_bitmap(id.no)));
-            }
-            // A copy is no help: repair leaves such a page to redo, which has to make it.
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                return Ok(Err("it is past the end of the file".into()));
-            }
-            Err(e) => {
-                return Err(Error::io(
-                    format_args!("reading page {id} of {}", space.path.display()),
-                    &e,
-                ));
-            }
-        };
-        let in_file = why.is_none();
-        if let Some(why) = why
-            && !self.copies.get(id, &mut buf)?
-        {
-            let lacks = |e| Error::io(format_args!("reading {}", space.path.display()), &e);
-            return Ok(
-                match buf.iter().all(|b| *b == 0) && space.may_lack_bitmap(id.no).map_err(lacks)? {
-                    true => Ok(space.fresh_bitmap(id.no)),
-                    false => Err(why),
-                },
-            );
-        }
-        let page: Box<Page> = Box::new(*buf.first_chunk().expect("a page"));
-        // REGISTER-1. A copy may be older than the header that it replaces.
-        if id.no == 0 && in_file {
-            self.stamps.insert(id.space, Spaces::stamp_of(&page));
-        }
-        Self::note(&mut self.newest, header::lsn(&page), || {
-            format!("page {id} of {}", space.path.display())
-        });
-        Ok(Ok(page))
-    }
-    /// The page as its file has it, if a crash has torn it and redo can rebuild it from its first
-    /// changes in the redo log on, which are `first`.
-    fn torn_page(&mut self, first: &Group<'_>) -> Result<Option<Box<Page>>> {
-        let Some(space) = self.space(first.id.space)? else { return Ok(None) };
-        let Some((page, lsn)) = self.torn.read(&space, first)? else { return Ok(None) };
-        Self::note(&mut self.newest, lsn, || {
-            format!("torn page {} of {}", first.id, space.path.display())
-        });
-        Ok(Some(page))
-    }
     /// Checks TORN-3 for the torn pages, which redo has rebuilt here.
     fn rebuilt(&mut self) {
         for (id, why) in self.torn.judge(&self.system) {
@@ -448,8 +400,9 @@ impl<'a> Judge<'a> {
             Some(known) => *known,
             None => {
                 let Some(space) = self.space(id.space)? else { return Ok(()) };
+                let is_remade = page.groups().next().is_some_and(|first| first.is_fresh());
                 let lsn = match bitmap::is_bitmap(id.no) {
-                    _ if id.no < space.pages() => self.lsn_of(id).await?,
+                    _ if id.no < space.pages() => self.lsn_of(id, is_remade).await?,
                     // Growth of the file makes bitmap pages without redo.
                     true => Some(Lsn(0)),
                     false => None,
@@ -485,47 +438,12 @@ impl<'a> Judge<'a> {
         self.others.insert(id, known);
         Ok(())
     }
-    /// The LSN of a table's page or of its copy; `None` if neither can be read. A readable page
-    /// stays in the pool for redo if there is room (JUDGE-6).
-    async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
-        if let Some(read) = self.ahead.remove(&id)
-            && let Some(lsn) = self.lsn_in_pool(id, read).await?
-        {
-            return Ok(Some(lsn));
-        }
-        // The page may have lost its frame to another one meanwhile.
-        match self.pool.fix(id, Latch::S) {
-            Ok(page) => return Ok(Some(page.lsn())),
-            Err(WouldBlock::Failed(e)) => return Err(e),
-            Err(_) => {}
-        }
-        if let Some(read) = self.pool.prefetch(id)
-            && let Some(lsn) = self.lsn_in_pool(id, read).await?
-        {
-            return Ok(Some(lsn));
-        }
-        Ok(self.read(id)?.ok().map(|page| header::lsn(&page)))
-    }
-    /// The LSN of a page when its read into the pool has ended; `None` if the pool does not have
-    /// the page then, because it is damaged or has lost its frame.
-    async fn lsn_in_pool(&mut self, id: PageId, read: Prefetch) -> Result<Option<Lsn>> {
-        match read.await {
-            Err(Error::Corrupt { .. }) => return Ok(None),
-            read => read?,
-        }
-        match self.pool.fix(id, Latch::S) {
-            Ok(page) => Ok(Some(page.lsn())),
-            Err(WouldBlock::Failed(e)) => Err(e),
-            Err(_) => Ok(None),
-        }
-    }
-
     /// Checks JUDGE-5.
     fn ages(&mut self) -> Result<()> {
         for space in self.spaces.all() {
             let id = PageId { space: space.id, no: 0 };
             if !self.system.contains_key(&id) {
-                let read = self.read(id)?;
+                let read = self.read(id, false)?;
                 self.system.insert(id, read);
             }
             if let Some(found) = self.exchanged.get(&space.id) {
@@ -603,7 +521,7 @@ impl<'a> Judge<'a> {
     /// A page that the start needs. An unreadable page is an error.
     fn whole(&mut self, id: PageId) -> Result<&Page> {
         if !self.system.contains_key(&id) {
-            let read = self.read(id)?;
+            let read = self.read(id, false)?;
             self.system.insert(id, read);
         }
         match &self.system[&id] {
@@ -617,13 +535,21 @@ impl<'a> Judge<'a> {
         if self.system.contains_key(&id) {
             return self.whole(id).copied();
         }
-        self.read(id)?.map(|page| *page).map_err(|why| self.needed(id, &why))
+        self.read(id, false)?.map(|page| *page).map_err(|why| self.needed(id, &why))
     }
     fn needed(&self, id: PageId, why: &str) -> Error {
+        // TORN-4
+        let torn = self.spaces.lost_register().map_or(String::new(), |lost| {
+            format!(
+                ". {0} {lost}: if the server ran with innodb_doublewrite=REDO, the page may be \
+                 torn, and a start with the directory's own {0} rebuilds it from the redo log",
+                register::FILE
+            )
+        });
         Error::Damaged(format!(
             "page {id} of {} cannot be read ({why}), and the server cannot start without that \
              page. Nothing has been changed: restore the file or a backup, or start with \
-             innodb_force_recovery={} to read the tables",
+             innodb_force_recovery={} to read the tables{torn}",
             self.spaces.path(id.space).display(),
             level_without(id.space)
         ))
@@ -631,18 +557,14 @@ impl<'a> Judge<'a> {
     /// The pages of a space that are in use, except its bitmap pages.
     fn in_use(&mut self, space: SpaceId) -> Result<Vec<PageNo>> {
         let Some(s) = self.space(space)? else { return Ok(Vec::new()) };
-        let grown = self
-            .system
-            .keys()
-            .chain(&self.left)
-            .filter(|id| id.space == space)
-            .map(|id| id.no + 1)
-            .max()
-            .unwrap_or(0);
-        let pages = s.pages().max(grown);
+        // The numbers that the redo log names may lie: only their own ranges are looked at.
+        let changed = self.system.keys().chain(&self.left).filter(|id| id.space == space);
+        let mut ranges: BTreeSet<PageNo> = changed.map(|id| id.no / bitmap::PAGES).collect();
+        ranges.extend(0..s.pages().div_ceil(bitmap::PAGES));
         let mut used = Vec::new();
-        for map in (1..pages).step_by(bitmap::PAGES as usize) {
-            let first = map - 1;
+        for range in ranges {
+            let first = range * bitmap::PAGES;
+            let map = first + 1;
             let page = *self.whole(PageId { space, no: map })?;
             if u16_at(&page, 12) != kind::BITMAP {
                 return Err(Error::Damaged(format!(
@@ -653,7 +575,7 @@ impl<'a> Judge<'a> {
             // Pages behind the file's end count too: a page in use was in the file when the
             // checkpoint passed it, or the redo log makes it.
             used.extend(
-                (first..first + bitmap::PAGES)
+                (first..first.saturating_add(bitmap::PAGES))
                     .filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)),
             );
         }
@@ -661,27 +583,6 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Reads a page, several times before it counts as damaged, because it may be spoiled on its way.
-/// Zeros, which a page has that was never written, count when they are read twice: a bit that flips
-/// on its way makes no zeros.
-pub(super) fn read_page(
-    space: &Space,
-    id: PageId,
-    buf: &mut AlignedBuf,
-) -> std::io::Result<std::result::Result<(), Bad>> {
-    let mut verified = Ok(());
-    for _ in 0..READS {
-        space.file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
-        let before = std::mem::replace(
-            &mut verified,
-            header::verify(buf.first_chunk().expect("a page"), id),
-        );
-        if matches!((&before, &verified), (_, Ok(())) | (Err(Bad::Zero), Err(Bad::Zero))) {
-            break;
-        }
-    }
-    Ok(verified)
-}
 /// For messages: a further way out for a table's file.
 pub(crate) fn give_up(space: SpaceId) -> String {
     match is_engines(space) {

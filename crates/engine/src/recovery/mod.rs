@@ -3,7 +3,8 @@
 //! 1. The directory is judged ([`judge`]): the redo log is read to its end, and with it the
 //!    doublewrite copies, every page that the redo log changes, the dictionary and the undo spaces.
 //!    Nothing is written. Damage is reported in this step and not in a later one.
-//! 2. Torn pages are repaired from the doublewrite file (`flush::Copies`).
+//! 2. Torn pages, and pages that the disk cannot read, are repaired from the doublewrite file
+//!    (`flush::Copies`).
 //! 3. The redo log is read again from the checkpoint on, and its changes are applied to the pages
 //!    that lack them ([`apply`]), by several tasks and window by window ([`window`]).
 //! 4. The redo log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
@@ -38,7 +39,8 @@ const REPAIRED_SHOWN: usize = 8;
 pub struct Report {
     /// Whether the instance is new.
     pub created: bool,
-    /// Torn pages that were repaired from their doublewrite copies.
+    /// Torn pages, and pages that the disk could not read, that were repaired from their
+    /// doublewrite copies or from the redo log.
     pub repaired: Vec<Repaired>,
     /// Where the redo log was read from.
     pub checkpoint: Lsn,
@@ -97,7 +99,7 @@ impl std::fmt::Display for Report {
             write!(f, "\n  {m}")?;
         }
         if let Some(more) = self.repaired.len().checked_sub(REPAIRED_SHOWN).filter(|n| *n > 0) {
-            write!(f, "\n  {more} more torn pages were repaired in the same way")?;
+            write!(f, "\n  {more} more pages were repaired in the same way")?;
         }
         for (p, why) in &self.bad_pages {
             write!(f, "\n  page {p} cannot be read: {why}")?;

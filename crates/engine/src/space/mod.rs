@@ -141,8 +141,8 @@ pub struct Spaces {
     unstamped: AtomicUsize,
     /// `unstamped` has increased.
     pub(crate) first_write: Event,
-    /// The register cannot be written or stamps cannot be given, because the disk or the redo log
-    /// is full. Checkpoints go on without them.
+    /// The register cannot be written or stamps cannot be given, because the disk fails, or it or
+    /// the redo log is full. Checkpoints go on without them.
     pub(crate) without_register: AtomicBool,
     /// The engine stops, and checkpoints do not wait for stamps.
     pub(crate) closing: AtomicBool,
@@ -233,6 +233,7 @@ impl Spaces {
     /// 1 is emptied, since its stamps may be in no file yet.
     pub fn register_judged(&self) {
         let mut r = self.register.lock();
+        r.lost = None;
         if std::mem::take(&mut r.before_redo) {
             r.entries.clear();
         }
@@ -240,6 +241,10 @@ impl Spaces {
     /// Whether pages may have been torn that only the redo log can rebuild (TORN-4).
     pub fn redo_protects(&self) -> bool {
         self.register.lock().redo_protects
+    }
+    /// Why the register could not be read, where there has to be one.
+    pub(crate) fn lost_register(&self) -> Option<register::NoRegister> {
+        self.register.lock().lost
     }
     /// Says durably whether the redo log protects pages against tearing (TORN-4). To begin with it
     /// is said before the first such page is written, and to end it when no redo is left to apply.

@@ -30,9 +30,10 @@
 //! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine
 //!   and has no stamp of this run in the register. Redo itself checks the changes after the
 //!   checkpoint (RECORD-1). So a copy from before the run is always told from the file. Where the
-//!   register cannot be written because the disk is full, where a start finds the redo log full,
-//!   and from the beginning of a stop until it has stamped all files, checkpoints do not wait for
-//!   it: writers must not wait for a mere check for damage.
+//!   register cannot be written because the disk is full, where the disk cannot read a header
+//!   (until it can, or finds it damaged), where a start finds the redo log full, and from the
+//!   beginning of a stop until it has stamped all files, checkpoints do not wait for it: writers
+//!   must not wait for a mere check for damage.
 //! - REGISTER-4: while stamps are given, no file takes another file's place; nor does it before the
 //!   checkpoint has passed the last stamp of the file that it replaces. A stamp is a change of the
 //!   header page, and redo would otherwise look for that change in the new file.
@@ -44,6 +45,7 @@ use crate::bytes::{u32_at, u64_at};
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -69,6 +71,8 @@ pub struct Register {
     /// Whether pages may have been written, since the checkpoint, that only the redo log protects
     /// against tearing (TORN-4).
     pub redo_protects: bool,
+    /// Why there is no register to read, where there has to be one.
+    pub lost: Option<NoRegister>,
 }
 /// What the register says of a file: its header has at least this stamp, and it has at least so
 /// many pages.
@@ -78,10 +82,21 @@ pub struct Entry {
     pub pages: u32,
 }
 /// Why there is no register.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRegister {
     Missing,
     Damaged,
+    /// The file belongs to another data directory.
+    Foreign,
+}
+impl fmt::Display for NoRegister {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoRegister::Missing => "is missing",
+            NoRegister::Damaged => "is damaged",
+            NoRegister::Foreign => "belongs to another data directory",
+        })
+    }
 }
 
 impl Register {
@@ -128,6 +143,7 @@ impl Register {
             entries: entries.chunks_exact(ENTRY).map(entry).collect(),
             before_redo: u32_at(b, 12) < IN_FILES,
             redo_protects: u32_at(b, 12) == TORN_PAGES_IN_REDO,
+            lost: None,
         }))
     }
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<std::result::Result<Register, NoRegister>> {
@@ -153,7 +169,9 @@ impl Register {
             }
             Ok(b)
         };
-        let advice = "Move it away: the start makes a new one";
+        let advice = "Restore it; or move it away, and the start makes a new one, but cannot tell \
+                      older copies of data files, nor rebuild torn pages from the redo log \
+                      (innodb_doublewrite=REDO)";
         let bytes = read().map_err(|e| {
             Error::io_advised(format_args!("reading {}", path.display()), &e, advice)
         })?;
@@ -189,6 +207,7 @@ mod tests {
                 .collect(),
             before_redo: false,
             redo_protects: n % 2 == 1,
+            lost: None,
         }
     }
 

@@ -54,7 +54,7 @@ impl Engine {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
         let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
         let (mut entries, mut headers) = (Vec::new(), Vec::new());
-        let mut late = false;
+        let (mut late, mut failed) = (false, None);
         for id in spaces.take_written() {
             let stamped = match late {
                 true => None,
@@ -74,6 +74,13 @@ impl Engine {
                     entries.push((id, Entry { stamp, pages }));
                     headers.push((PageId { space: id, no: 0 }, end));
                 }
+                // REGISTER-3: an error of the disk may pass, and the file is as it was.
+                Some(Err(e @ Error::Io { .. })) => {
+                    if let Some(s) = spaces.get(id) {
+                        spaces.written_again(&s);
+                        failed = Some(e);
+                    }
+                }
                 // A file that has been dropped needs no stamp any more. A damaged file is reported
                 // by the next reader of its pages.
                 Some(Err(_)) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
@@ -84,8 +91,13 @@ impl Engine {
                 }
             }
         }
+        let rest = match failed {
+            Some(e) => Err(e),
+            None if late => Err(Error::LogFull),
+            None => Ok(true),
+        };
         if entries.is_empty() {
-            return if late { Err(Error::LogFull) } else { Ok(true) };
+            return rest;
         }
         let durable = log.tail();
         log.flush_to(durable).await;
@@ -100,6 +112,85 @@ impl Engine {
         for s in entries.iter().filter_map(|(id, _)| spaces.get(*id)) {
             if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
         }
-        done.and(if late { Err(Error::LogFull) } else { Ok(true) })
+        done.and(rest)
+    }
+}
+
+#[cfg(all(test, not(model)))]
+mod tests {
+    use super::*;
+    use crate::small_engine::*;
+    use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
+    use std::io;
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    /// A disk that may be unable to read the headers of tables' files.
+    struct Headless {
+        disk: RealDisk,
+        fails: Arc<AtomicBool>,
+    }
+    struct HeadlessFile {
+        file: Arc<dyn File>,
+        fails: Arc<AtomicBool>,
+    }
+    impl Disk for Headless {
+        fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+            let file = self.disk.open(path, how)?;
+            let is_table = path.parent().is_some_and(|dir| dir.ends_with("tables"));
+            let fails = self.fails.clone();
+            Ok(if is_table { Arc::new(HeadlessFile { file, fails }) } else { file })
+        }
+        redolith_disk::forward_disk! {
+            disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random
+        }
+    }
+    impl File for HeadlessFile {
+        redolith_disk::forward_file!(file: read_at write_at write_durable_at sync len set_len);
+        fn submit(&self, io: Io) {
+            match io.op {
+                Op::Read(buf) if io.offset == 0 && self.fails.load(Acquire) => {
+                    (io.done)(Err(io::Error::from_raw_os_error(5)), Some(buf));
+                }
+                op => self.file.submit(Io { op, ..io }),
+            }
+        }
+    }
+
+    /// Tests REGISTER-3.
+    #[test]
+    fn a_file_whose_header_cannot_be_read_for_a_while_gets_its_stamp_later() {
+        let fails: Arc<AtomicBool> = Arc::default();
+        let disk: Arc<dyn Disk> =
+            Arc::new(Headless { disk: RealDisk::new(), fails: fails.clone() });
+        // A stamp that waits for longer than its time counts as one for which there is no room.
+        let runtime = Holding::sleeping("stamps", &disk, Duration::MAX);
+        let small = SmallEngine::open("stamps-eio", disk, runtime.clone());
+        small.run(async |e| {
+            let t = table(&e).await;
+            let mut trx = begin(&e);
+            trx.insert(&t, &row(&t, 1, 1)).await.unwrap();
+            commit(&mut trx).await;
+            let spaces = &e.store.spaces;
+            e.flusher.flush_all().await;
+            let s = spaces.get(t.space).unwrap();
+            assert!(s.written.load(Acquire) && !s.stamped.load(Acquire));
+            // The header leaves the pool, and cannot be read again.
+            assert_eq!(e.store.pool.drop_space(t.space, e.store.log.durable()), None);
+            fails.store(true, Release);
+            for _ in 0..2 {
+                let failed = e.stamp_files().await.unwrap_err();
+                assert!(matches!(failed, Error::Io { .. }), "{failed}");
+                assert!(s.written.load(Acquire) && !s.stamped.load(Acquire));
+                assert_eq!(spaces.unstamped(), 1, "the other files have their stamps");
+                assert_eq!(spaces.least_pages(t.space), 0);
+            }
+            fails.store(false, Release);
+            assert!(e.stamp_files().await.unwrap());
+            assert!(s.stamped.load(Acquire) && spaces.least_pages(t.space) > 0);
+            assert_eq!(spaces.unstamped(), 0);
+        });
+        runtime.release();
+        small.close();
     }
 }

@@ -26,4 +26,5 @@ mod small_pool;
 mod space;
 mod table_files;
 mod torn;
+mod unreadable;
 mod views;

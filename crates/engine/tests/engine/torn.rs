@@ -25,17 +25,17 @@ const SECTOR: usize = 512;
 const ROWS: i64 = 400;
 /// Sixteen times more than [`crashed`] writes behind its checkpoint. A checkpoint comes early,
 /// whatever its interval, when it can free a sixteenth of the redo log.
-const CAPACITY: u64 = 128 << 20;
+pub const CAPACITY: u64 = 128 << 20;
 
 /// An image of a directory as a crash left it.
-struct Image {
-    files: Vec<(PathBuf, Vec<u8>)>,
+pub struct Image {
+    pub files: Vec<(PathBuf, Vec<u8>)>,
     /// The pages that are in their files and that the redo log changes.
-    pages: BTreeMap<PageId, Written>,
+    pub pages: BTreeMap<PageId, Written>,
 }
 /// What the redo log writes to a page behind the checkpoint.
 #[derive(Default)]
-struct Written {
+pub struct Written {
     /// For each byte, whether it is written.
     bytes: Vec<bool>,
     /// The low half of the LSN before the first change.
@@ -43,7 +43,7 @@ struct Written {
     first_end: u64,
     ends: BTreeSet<u64>,
     /// The first change makes the whole page.
-    fresh: bool,
+    pub fresh: bool,
 }
 fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
@@ -72,7 +72,7 @@ fn files_of(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         }
     }
 }
-fn file_of(id: PageId) -> PathBuf {
+pub fn file_of(id: PageId) -> PathBuf {
     match id.space.0 {
         0 => "system.rdl".into(),
         n if SpaceId(n) == SpaceId::UNDO[0] => "undo.rdl".into(),
@@ -119,7 +119,7 @@ fn open_with(
 }
 
 /// Fills a table, and changes all of it so many times more behind the last checkpoint.
-fn crashed(name: &str, mode: DoublewriteMode, rounds: u8) -> Image {
+pub fn crashed(name: &str, mode: DoublewriteMode, rounds: u8) -> Image {
     let dir = Dir::new(name);
     let (e, _) = open_in(&dir.0, mode).unwrap();
     block_on(async {
@@ -195,7 +195,7 @@ fn crashed(name: &str, mode: DoublewriteMode, rounds: u8) -> Image {
     image
 }
 impl Image {
-    fn copy(&self, name: &str) -> Dir {
+    pub fn copy(&self, name: &str) -> Dir {
         let dir = Dir::new(name);
         for (path, bytes) in &self.files {
             let path = dir.0.join(path);
@@ -234,7 +234,7 @@ fn tear(written: &Written, page: &mut [u8], cut: usize, first: bool) -> bool {
     page != old
 }
 
-async fn all_is_there(e: &Arc<Engine>, round: u8) {
+pub async fn all_is_there(e: &Arc<Engine>, round: u8) {
     let t = e.table("test", "t").await.unwrap().unwrap();
     let mut trx = e.begin(KillFlag::new());
     let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
@@ -375,6 +375,59 @@ fn redo_rebuilds_no_page_that_is_not_torn() {
         // JUDGE-5
         let Err(e) = open_in(&dir.0, DoublewriteMode::Redo) else { panic!("it starts") };
         assert!(e.to_string().contains("page 0:0 of ") && e.to_string().contains("cannot be read"));
+    }
+}
+
+/// Without the register nothing says that the redo log protects pages, and a start that finds torn
+/// pages says so: beside the page that it needs, or in a note. Tests TORN-4.
+#[test]
+fn a_start_says_that_the_register_is_lost() {
+    let image = crashed("torn-lost", DoublewriteMode::Redo, 1);
+    let leaf = torn_leaf(&image);
+    let of_dictionary = |(id, written): &(&PageId, &Written)| {
+        id.space == SpaceId::SYSTEM && id.no > 1 && !written.fresh
+    };
+    let needed = *image.pages.iter().find(of_dictionary).unwrap().0;
+    let torn = |page: PageId| {
+        image.with("torn-lost-cut", |id, written, bytes| {
+            if id == page {
+                let mut cuts = (SECTOR..PAGE_SIZE).step_by(SECTOR);
+                let first =
+                    |cut| tear(written, bytes, cut, false) || tear(written, bytes, cut, true);
+                assert!(cuts.any(first));
+            }
+        })
+    };
+    for (lost, said) in [(true, "files.rdl is missing"), (false, "files.rdl is damaged")] {
+        let lose = |dir: &Dir| {
+            let register = dir.0.join("files.rdl");
+            if lost {
+                return std::fs::remove_file(register).unwrap();
+            }
+            let mut bytes = std::fs::read(&register).unwrap();
+            bytes[16] ^= 1;
+            std::fs::write(register, bytes).unwrap();
+        };
+        let says = |text: &str| text.contains(said) && text.contains("innodb_doublewrite=REDO");
+        let dir = torn(leaf);
+        lose(&dir);
+        let (e, report) = open_in(&dir.0, DoublewriteMode::Redo).unwrap();
+        assert!(report.bad_pages.iter().map(|(id, _)| *id).eq([leaf]), "{report}");
+        assert!(says(&report.to_string()), "{report}");
+        block_on(e.close()).unwrap();
+        drop(e);
+        let dir = torn(needed);
+        lose(&dir);
+        let why = open_in(&dir.0, DoublewriteMode::Redo).map(drop).unwrap_err().to_string();
+        assert!(why.contains(&format!("page {needed} of ")) && says(&why), "{why}");
+        // The directory's own register rebuilds the page: nothing was changed.
+        let register = |(path, _): &&(PathBuf, Vec<u8>)| path.ends_with("files.rdl");
+        let (path, bytes) = image.files.iter().find(register).unwrap();
+        std::fs::write(dir.0.join(path), bytes).unwrap();
+        let (e, report) = open_in(&dir.0, DoublewriteMode::Redo).unwrap();
+        assert!(report.repaired.iter().any(|r| r.page == needed), "{report}");
+        block_on(all_is_there(&e, 1));
+        block_on(e.close()).unwrap();
     }
 }
 

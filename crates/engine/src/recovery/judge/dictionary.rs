@@ -82,14 +82,22 @@ impl Judge<'_> {
         }
         Ok((value::trx(v), record::parse(table, &row)?))
     }
-    fn chain(&mut self, first: PageNo, len: u64) -> Result<Vec<u8>> {
+    pub(super) fn chain(&mut self, first: PageNo, len: u64) -> Result<Vec<u8>> {
         if len > overflow::MAX_ROW {
             return Err(Error::Damaged(format!(
                 "a record of the dictionary has a column of {len} bytes"
             )));
         }
         let (mut out, mut no) = (Vec::new(), first);
+        let mut passed = HashSet::new();
         while no != 0 && (out.len() as u64) < len {
+            if !passed.insert(no) {
+                return Err(Error::Damaged(format!(
+                    "a record of the dictionary, of {len} bytes, has pages from 0:{first} of {} on \
+                     that come back to page 0:{no}",
+                    self.spaces.path(SpaceId::SYSTEM).display()
+                )));
+            }
             let page = *self.whole(PageId { space: SpaceId::SYSTEM, no })?;
             match overflow::part(&page) {
                 Some((bytes, next)) => {

@@ -2,7 +2,7 @@ use super::*;
 use crate::log::Log;
 use crate::runtime::{Threads, block_on};
 use crate::undo::UndoPages;
-use crate::{Config, Engine};
+use crate::{Config, Engine, WouldBlock};
 use redolith_disk::{Disk, RealDisk};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
         let mut judge =
             Judge::new(&pool, &e.store.spaces, &copies, Bounds::of(&pool), Forced::default());
         let id = PageId { space: SpaceId::SYSTEM, no: 2 };
-        let with_room = block_on(judge.lsn_of(id)).unwrap();
+        let with_room = block_on(judge.lsn_of(id, false)).unwrap();
         let mut held = Vec::new();
         let full = loop {
             match pool.create(PageId { space: SpaceId::SYSTEM, no: 1000 + held.len() as u32 }) {
@@ -35,7 +35,7 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
             }
         };
         assert!(matches!(full, WouldBlock::Frame) && !pool.contains(id));
-        let without = block_on(judge.lsn_of(id)).unwrap();
+        let without = block_on(judge.lsn_of(id, false)).unwrap();
         held.clear();
         tell.send((with_room, without)).unwrap();
     });
@@ -43,6 +43,44 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
     assert!(with_room.is_some());
     assert_eq!(with_room, without);
     std::fs::remove_dir_all(judging).unwrap();
+}
+
+/// Numbers of pages that lie, and pages of a column that go round in a circle, are errors that name
+/// the file, and cost neither time nor memory.
+#[test]
+fn numbers_that_lie_are_told() {
+    let dir = std::env::temp_dir().join(format!("redolith-judge-lies-{}", std::process::id()));
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let mut config = Config::new(&dir);
+    config.pool_bytes = 5 << 20;
+    let opened = Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone()));
+    let (e, _) = block_on(opened).unwrap();
+    block_on(e.close()).unwrap();
+    let pool = BufferPool::new(&config.buf(), e.store.spaces.clone(), disk.clone()).unwrap();
+    let copies = Copies::default();
+    let mut judge =
+        Judge::new(&pool, &e.store.spaces, &copies, Bounds::of(&pool), Forced::default());
+    let last = PageId { space: SpaceId::SYSTEM, no: PageNo::MAX };
+    let why = judge.can_be(last).unwrap_err().to_string();
+    assert!(why.contains("page 0:4294967295 of ") && why.contains("system.rdl"), "{why}");
+    let used = judge.in_use(SpaceId::SYSTEM).unwrap();
+    judge.system.insert(last, Err("it lies".into()));
+    assert_eq!(judge.in_use(SpaceId::SYSTEM).unwrap(), used);
+    assert!(judge.system.len() < 10, "{} pages are in memory", judge.system.len());
+
+    // A page of 100 bytes, whose next page is the page before it.
+    for (no, next) in [(7u32, 8u32), (8, 7)] {
+        let mut page = Box::new([0; PAGE_SIZE]);
+        page[12..14].copy_from_slice(&kind::OVERFLOW.to_le_bytes());
+        page[24..28].copy_from_slice(&next.to_le_bytes());
+        page[28..30].copy_from_slice(&100u16.to_le_bytes());
+        judge.system.insert(PageId { space: SpaceId::SYSTEM, no }, Ok(page));
+    }
+    assert_eq!(judge.chain(7, 200).unwrap().len(), 200);
+    let why = judge.chain(7, 1 << 31).unwrap_err().to_string();
+    assert!(why.contains("system.rdl") && why.contains("come back to page 0:7"), "{why}");
+    drop(e);
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 /// Tests JUDGE-9 and UNDOSCAN-2: however few undo pages are built at a time, and however few logs

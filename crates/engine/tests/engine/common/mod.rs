@@ -1,4 +1,5 @@
 //! What the tests of this folder share.
+pub mod bad_sectors;
 pub mod filling;
 pub mod hanging;
 pub mod table;
