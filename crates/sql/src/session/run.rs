@@ -248,6 +248,9 @@ impl Session {
         let outcome = ran?;
         if let Statement::Insert(InsertPlan { rows: InsertRows::File(_), .. }) = &plan.body {
             // The client takes no answer before it has sent its file, whatever of it was read.
+        if matches!(ran, Err(Failure::Stale)) {
+            self.state.warnings.restart();
+        }
             Box::pin(out.end_file()).await;
         }
         self.answer(outcome, earlier, more, out);
