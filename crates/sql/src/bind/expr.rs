@@ -294,7 +294,11 @@ impl Binder<'_> {
     fn temporal_literal(&mut self, kind: ast::TemporalLiteral, number: u32) -> Result<Expr> {
         use redolith_types::convert;
         let value = self.literal_value(number)?;
-        let wrong = |what: &str| SqlError::new(1525, format!("Incorrect {what} value: '{value}'"));
+        let charset = self.literal_collation(number).charset();
+        let wrong = |what: &str| {
+            let shown = value.shown(charset);
+            SqlError::new(1525, format!("Incorrect {what} value: '{shown}'"))
+        };
         let today = redolith_types::Date::ZERO;
         Ok(match kind {
             ast::TemporalLiteral::Date => {
