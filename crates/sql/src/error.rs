@@ -38,7 +38,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170
         | 1171 | 1176 => b"42000",
         1227 | 1230 | 1234 | 1231 | 1232 | 1235 | 1239 | 1248 | 1250 | 1253 | 1305 | 1425
-        | 1426 | 1427 | 1439 | 1461 | 1582 | 1583 | 1083 | 1084 | 3948 | 3954 => b"42000",
+        | 1426 | 1427 | 1439 | 1461 | 1582 | 1583 | 1083 | 1084 | 3061 | 3948 | 3954 => b"42000",
         1141 | 1172 | 1280 | 1286 => b"42000",
         1037 | 1038 => b"HY001",
         1329 => b"02000",
@@ -196,6 +196,9 @@ errors! {
     xa_duplicate() = 1440, "XAER_DUPID: The XID already exists";
     xa_deadlock() = 1614, "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was \
         detected";
+    conflicting_charsets(one, other) = 1302, "Conflicting declarations: 'CHARACTER SET {one}' and \
+        'CHARACTER SET {other}'";
+    illegal_user_variable(name) = 3061, "User variable name '{name}' is illegal";
     database_exists(name) = 1007, "Can't create database '{name}'; database exists";
     cannot_drop_database(name) = 1008, "Can't drop database '{name}'; database doesn't exist";
     error_writing(file, errno, why) = 1026, "Error writing file '{file}' (errno: {errno} - {why})";

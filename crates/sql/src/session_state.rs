@@ -38,6 +38,10 @@ pub struct Warnings {
     bytes: usize,
     /// The number of warnings, with those that were not kept.
     count: u64,
+    /// The errors among them.
+    errors: u64,
+    /// The two numbers of the statement before, which `@@warning_count` and `@@error_count` say.
+    earlier: (u64, u64),
     /// `@@sql_notes` is off.
     without_notes: bool,
     /// `@@max_error_count`: the most warnings that are kept.
@@ -49,15 +53,25 @@ impl Default for Warnings {
             list: Vec::new(),
             bytes: 0,
             count: 0,
+            errors: 0,
+            earlier: (0, 0),
             without_notes: false,
             most: DEFAULT_MAX_WARNINGS,
         }
     }
 }
 impl Warnings {
+    /// At the start of a statement. The numbers of the statement before can still be read.
     pub fn clear(&mut self) {
         self.forget();
-        self.count = 0;
+        self.earlier = (self.count, self.errors);
+        (self.count, self.errors) = (0, 0);
+    }
+    /// Puts back what [`Self::clear`] has found, except for the messages: the statement starts
+    /// again.
+    pub fn restart(&mut self) {
+        self.forget();
+        (self.count, self.errors) = self.earlier;
     }
     /// Drops the warnings but keeps their number.
     pub fn forget(&mut self) {
@@ -94,6 +108,7 @@ impl Warnings {
             return;
         }
         self.count += 1;
+        self.errors += u64::from(level == Level::Error);
         if self.list.len() < self.most && self.bytes < MAX_WARNING_BYTES {
             let message: Box<str> = message.into();
             let message = if message.len() <= MESSAGE_BYTES {
@@ -111,6 +126,7 @@ impl Warnings {
         while self.list.len() as u64 > self.count {
             let Some(last) = self.list.pop() else { break };
             self.bytes -= size_of::<Warning>() + last.message.len();
+            self.errors -= u64::from(last.level == Level::Error);
         }
     }
     pub fn warn(&mut self, error: SqlError) {
@@ -121,6 +137,10 @@ impl Warnings {
     }
     pub fn count(&self) -> u64 {
         self.count
+    }
+    /// The numbers of the warnings and of the errors among them that the statement before has left.
+    pub fn earlier(&self) -> (u64, u64) {
+        self.earlier
     }
     /// The number of warnings behind the first `earlier`, as OK packets have it: at most 65,535.
     pub fn count_since(&self, earlier: u64) -> u16 {

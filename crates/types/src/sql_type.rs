@@ -257,8 +257,7 @@ impl SqlType {
                 Sign::SIGNED
             }
             SqlType::Enum { names, .. } | SqlType::Set { names, .. } => {
-                let quoted: Vec<String> =
-                    names.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
+                let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
                 let _ = write!(out, "({})", quoted.join(","));
                 Sign::SIGNED
             }
@@ -482,6 +481,25 @@ impl std::fmt::Write for TextOut<'_> {
     }
 }
 
+/// The text in quotes, like MySQL's append_unescaped: a statement that has it reads the same text,
+/// unless backslashes are no escapes there (NO_BACKSLASH_ESCAPES).
+pub fn quoted(s: &str) -> String {
+    let mut out = String::with_capacity(s.len() + 2);
+    out.push('\'');
+    for c in s.chars() {
+        match c {
+            '\0' => out.push_str("\\0"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("''"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -506,6 +524,13 @@ mod tests {
             (
                 SqlType::Enum { names: vec!["a".into(), "it's".into()], collation },
                 "enum('a','it''s')",
+            ),
+            (
+                SqlType::Set {
+                    names: vec!["\\".into(), "x\ny\r".into(), "\0\t".into()],
+                    collation,
+                },
+                "set('\\\\','x\\ny\\r','\\0\t')",
             ),
         ];
         for (ty, text) in texts {

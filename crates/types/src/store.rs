@@ -126,6 +126,14 @@ pub fn convert_for_column<'a>(
     match (ty, &value) {
         (_, Value::Null) => fit(value),
         (SqlType::Json, _) => store_json(value, from),
+        // The digits of a number or a date are ASCII everywhere. The rest is for messages.
+        (_, Value::Bytes(text))
+            if !(from.is_utf8() || from == Charset::Binary || text.is_ascii())
+                && !(ty.is_string() || !scalar_suits(ty)) =>
+        {
+            let text = from.convert_lossy(text, Charset::Utf8mb4).into_owned();
+            convert_for_column(Value::owned(text), ty, Charset::Utf8mb4, mode)
+        }
         (_, Value::Json(document)) => {
             let outside = if ty.is_string() || !scalar_suits(ty) {
                 value.to_bytes().into_owned()

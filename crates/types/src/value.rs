@@ -4,11 +4,11 @@
 //! `DateTime` in UTC. A JSON value has the binary form of [`crate::json`].
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 
 use crate::number;
-use crate::{Collation, Date, DateTime, Decimal, Time, json};
+use crate::{Charset, Collation, Date, DateTime, Decimal, Time, json};
 
 #[derive(Clone, Debug, Default)]
 pub enum Value<'a> {
@@ -128,6 +128,12 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The value's text for messages. A string's bytes are read as `charset`; those that are not
+    /// valid there are written in hexadecimal, as in MySQL.
+    pub fn shown(&self, charset: Charset) -> Shown<'_> {
+        Shown { value: self, charset }
+    }
+
     /// A total order for sorting, with MySQL's rules: NULL is first; a JSON value and another value
     /// compare as JSON values; strings compare by `collation`; numbers compare by value whatever
     /// their kinds; a number and a string compare as doubles; a temporal value and a string compare
@@ -158,15 +164,42 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The value's text for messages. It is not a literal.
+/// The value's text for messages, where its bytes are UTF-8 or of no known character set. It is not
+/// a literal.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::new();
-        match self {
-            Value::Null => text.extend_from_slice(b"NULL"),
-            value => value.write_text(None, &mut text),
+        self.shown(Charset::Binary).fmt(f)
+    }
+}
+
+/// A value's text for messages ([`Value::shown`]).
+pub struct Shown<'a> {
+    value: &'a Value<'a>,
+    charset: Charset,
+}
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = match self.value {
+            Value::Null => return f.write_str("NULL"),
+            Value::Bytes(bytes) => bytes,
+            value => return f.write_str(&String::from_utf8_lossy(&value.to_bytes())),
+        };
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let ascii = rest.iter().take_while(|b| b.is_ascii()).count();
+            f.write_str(std::str::from_utf8(&rest[..ascii]).map_err(|_| fmt::Error)?)?;
+            rest = &rest[ascii..];
+            if rest.is_empty() {
+                break;
+            }
+            let (c, len) = self.charset.decode(rest);
+            match c {
+                Some(c) => f.write_char(c)?,
+                None => rest[..len].iter().try_for_each(|b| write!(f, "\\x{b:02X}"))?,
+            }
+            rest = &rest[len..];
         }
-        f.write_str(&String::from_utf8_lossy(&text))
+        Ok(())
     }
 }
 
@@ -194,5 +227,23 @@ impl PartialEq for Value<'_> {
 impl From<&str> for Value<'static> {
     fn from(text: &str) -> Value<'static> {
         Value::owned(text.as_bytes().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_read_a_text_in_its_character_set() {
+        let shown = |bytes, charset| Value::bytes(bytes).shown(charset).to_string();
+        assert_eq!(shown(b"a\xe9\x80", Charset::Latin1), "aé€");
+        assert_eq!(shown(b"a\xe9b", Charset::Ascii), "a\\xE9b");
+        assert_eq!(shown("é😀".as_bytes(), Charset::Utf8mb4), "é😀");
+        assert_eq!(shown(b"\xc3\xa9\xe9x\xf0\x9f", Charset::Binary), "é\\xE9x\\xF0\\x9F");
+        assert_eq!(shown(b"", Charset::Latin1), "");
+        assert_eq!(Value::Null.to_string(), "NULL");
+        assert_eq!(Value::bytes(b"1\xe9").to_string(), "1\\xE9");
+        assert_eq!(Value::Double(1.5).shown(Charset::Latin1).to_string(), "1.5");
     }
 }

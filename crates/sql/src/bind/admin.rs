@@ -11,6 +11,7 @@ use crate::plan::{
     AdminStmt, Coercibility, Expr, ExprKind, ExprType, FlushWhat, SetItem, SetValue, ShowFilter,
     ShowKind, ShowStmt, Statement, TableName,
 };
+use crate::settings::{Var, is_wide};
 use crate::sink::ColumnMeta;
 use crate::xa::{PART_MAX, Xid};
 use redolith_types::{Collation, Value};
@@ -239,9 +240,11 @@ impl Binder<'_> {
             ast::SetItem::Names { charset, collation } => {
                 let default = Some(self.cx.utf8mb4);
                 let (charset, collation) = (charset.as_deref(), collation.as_deref());
+                check_client_charset(charset)?;
                 SetItem::Names(collation_option(self.cx, charset, collation, default)?)
             }
             ast::SetItem::CharacterSet(charset) => {
+                check_client_charset(charset.as_deref())?;
                 SetItem::CharacterSet(collation_option(self.cx, charset.as_deref(), None, None)?)
             }
             ast::SetItem::Transaction { target, isolation, read_only } => SetItem::Transaction {
@@ -250,6 +253,16 @@ impl Binder<'_> {
                 read_only: *read_only,
             },
         })
+    }
+}
+
+/// A client cannot write statements in the character sets without ASCII.
+fn check_client_charset(charset: Option<&str>) -> Result<()> {
+    match charset {
+        Some(name) if is_wide(name) => {
+            Err(SqlError::wrong_variable_value(Var::CharacterSetClient.get().name, name))
+        }
+        _ => Ok(()),
     }
 }
 

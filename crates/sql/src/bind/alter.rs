@@ -44,6 +44,7 @@ pub(super) struct NewColumn {
 
 impl Binder<'_> {
     pub(super) fn alter_table(&mut self, name: &ast::Name, actions: &[Alter]) -> Result<DdlStmt> {
+        self.refuse_information_schema(name)?;
         let existing = self.existing(name)?;
         let actions = &*named_constraints(&existing.def, actions)?;
         if actions.iter().any(rebuilds) {

@@ -84,6 +84,7 @@ impl Binder<'_> {
                 DdlStmt::DropViews { names, if_exists: *if_exists }
             }
             S::Truncate(name) => {
+                self.refuse_information_schema(name)?;
                 self.existing(name)?;
                 DdlStmt::Truncate(self.table_name(name)?)
             }

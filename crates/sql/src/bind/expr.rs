@@ -12,6 +12,7 @@ use crate::parse::parameterize::is_wide_integer;
 use crate::plan::expr_set::SameIndex;
 use crate::plan::expr_type::UNKNOWN_DECIMALS;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
+use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Collation, Decimal, Value};
 
 /// The greatest number of nodes that aliases may be replaced by, per byte of the statement. Real
@@ -294,12 +295,22 @@ impl Binder<'_> {
     fn temporal_literal(&mut self, kind: ast::TemporalLiteral, number: u32) -> Result<Expr> {
         use redolith_types::convert;
         let value = self.literal_value(number)?;
-        let wrong = |what: &str| SqlError::new(1525, format!("Incorrect {what} value: '{value}'"));
+        let charset = self.literal_collation(number).charset();
+        let wrong = |what: &str| {
+            let shown = value.shown(charset);
+            SqlError::new(1525, format!("Incorrect {what} value: '{shown}'"))
+        };
         let today = redolith_types::Date::ZERO;
+        // The mode of the text: a view and a CHECK keep the literals that they were made with.
+        let mode = self.parsed.mode;
+        let is_refused = |date: redolith_types::Date| match date.is_zero() {
+            true => mode.has(SqlMode::NO_ZERO_DATE),
+            false => (date.month() == 0 || date.day() == 0) && mode.has(SqlMode::NO_ZERO_IN_DATE),
+        };
         Ok(match kind {
             ast::TemporalLiteral::Date => {
                 let date = convert::to_date(&value, today)
-                    .filter(|d| !d.truncated)
+                    .filter(|d| !d.truncated && !is_refused(d.value))
                     .ok_or_else(|| wrong("DATE"))?;
                 Expr::literal(Value::Date(date.value), ExprType::date())
             }
@@ -311,7 +322,7 @@ impl Binder<'_> {
             }
             ast::TemporalLiteral::Timestamp => {
                 let at = convert::to_datetime(&value, today, 0)
-                    .filter(|d| !d.truncated)
+                    .filter(|at| !at.truncated && !is_refused(at.value.date()))
                     .ok_or_else(|| wrong("DATETIME"))?;
                 let ty = ExprType::datetime(at.fsp);
                 // A literal with an offset depends on the session's time zone, which the plan does

@@ -542,17 +542,20 @@ impl<'a> Binder<'a> {
         found
     }
 
+    /// INFORMATION_SCHEMA cannot be changed (ISCH-2).
+    fn refuse_information_schema(&self, name: &ast::Name) -> Result<()> {
+        if is_schema(self.schema_of(name)?) {
+            let (user, host) = (self.cx.account.0, self.cx.account.1);
+            return Err(SqlError::access_denied_database(user, host, SCHEMA));
+        }
+        Ok(())
+    }
+
     /// Looks up a table and notes its use.
     fn open_table(&mut self, name: &ast::Name, write: bool) -> Result<Arc<TableInfo>> {
         let schema = self.schema_of(name)?;
-        if is_schema(schema) {
-            // Only changes come here: INFORMATION_SCHEMA cannot be changed (ISCH-2).
-            return Err(SqlError::access_denied_database(
-                self.cx.account.0,
-                self.cx.account.1,
-                SCHEMA,
-            ));
-        }
+        // Only changes come here.
+        self.refuse_information_schema(name)?;
         let Some(table) = self.cx.catalog.table(schema, &name.name) else {
             if self.cx.catalog.view(schema, &name.name).is_some() {
                 return Err(SqlError::unsupported("this statement for a view"));

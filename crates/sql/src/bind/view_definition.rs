@@ -186,6 +186,7 @@ impl Binder<'_> {
     ) -> Result<Vec<(TableName, TableLock)>> {
         let mut all = Vec::with_capacity(tables.len());
         for (name, lock) in tables {
+            self.refuse_information_schema(name)?;
             let table = self.table_name(name)?;
             // Nobody else has a temporary table, so there is nothing to lock.
             if !self.is_temporary(&table) {

@@ -164,7 +164,7 @@ impl Accumulator {
                 *n += 1;
             }
             (State::Sum { rows, sum }, [e, ..]) => {
-                let value = eval.numeric(e)?;
+                let value = eval.number(e)?;
                 if !value.is_null() {
                     *rows += 1;
                     sum.add(&value, env)?;

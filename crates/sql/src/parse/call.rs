@@ -5,7 +5,7 @@ use super::lexer::{Token, TokenKind, introduced_charset};
 use super::parser::Parser;
 use super::reserved::is_reserved;
 use super::window::ONLY_WITH_OVER;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::plan::IntervalUnit;
 use redolith_types::Charset;
 
@@ -98,14 +98,13 @@ impl Parser<'_> {
             }
             _ if let Some(charset) = self.introducer(token) => {
                 self.advance();
-                let number = self.number();
-                self.advance();
-                if self.kind() == TokenKind::String {
-                    return Err(SqlError::unsupported(
-                        "several strings after a character set introducer",
-                    ));
+                if self.kind() == TokenKind::Introduced {
+                    self.strings(|number| ExprKind::Introduced(charset, number))?
+                } else {
+                    let number = self.number();
+                    self.advance();
+                    ExprKind::Introduced(charset, number)
                 }
-                ExprKind::Introduced(charset, number)
             }
             _ => return self.call_or_column(&word),
         };

@@ -4,6 +4,7 @@ use super::lexer::TokenKind;
 use super::limits::*;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
+use redolith_types::Charset;
 
 /// Types that have no length: a parenthesis behind them is an error of syntax.
 const LENGTHLESS: &[&str] =
@@ -83,7 +84,7 @@ impl Parser<'_> {
             self.accept("DEFAULT");
             if self.charset_keyword() {
                 self.accept_symbol("=");
-                charset = Some(self.charset_name()?);
+                say_charset(&mut charset, self.charset_name()?)?;
             } else if self.accept("COLLATE") {
                 self.accept_symbol("=");
                 collation = Some(self.collation_name()?);
@@ -528,6 +529,8 @@ impl Parser<'_> {
                 ty.collation = Some(self.collation_name()?);
             } else if self.accept("ASCII") {
                 ty.charset = Some("latin1".into());
+            } else if self.accept("BYTE") {
+                ty.charset = Some("binary".into());
             } else if self.accept("UNICODE") {
                 return Err(SqlError::unknown_character_set("ucs2"));
             } else if self.at("BINARY") {
@@ -603,8 +606,8 @@ impl Parser<'_> {
         }
         if self.charset_keyword() {
             self.accept_symbol("=");
-            options.charset =
-                Some(if self.accept("DEFAULT") { String::new() } else { self.charset_name()? });
+            let name = if self.accept("DEFAULT") { String::new() } else { self.charset_name()? };
+            say_charset(&mut options.charset, name)?;
         } else if self.accept("COLLATE") {
             self.accept_symbol("=");
             options.collation = Some(self.collation_name()?);
@@ -661,4 +664,17 @@ impl Parser<'_> {
         }
         Ok(true)
     }
+}
+
+/// Notes the character set of one more option. Options that contradict each other are error 1302;
+/// the empty name stands for DEFAULT, which contradicts none.
+pub(super) fn say_charset(said: &mut Option<String>, name: String) -> Result<()> {
+    let known = |name: &str| Charset::from_name(name);
+    if let Some((one, other)) = said.as_deref().and_then(known).zip(known(&name))
+        && one != other
+    {
+        return Err(SqlError::conflicting_charsets(one.name(), other.name()));
+    }
+    *said = Some(name);
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! ALTER, DROP, TRUNCATE, RENAME.
 use super::ast::*;
+use super::create::say_charset;
 use super::limits::MAX_COLUMNS;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
@@ -36,6 +37,12 @@ impl Parser<'_> {
         let mut actions = Vec::new();
         if !self.at_end() {
             actions = self.comma_list(Self::alter_action)?;
+        }
+        let mut charset = None;
+        for action in actions.iter().flatten() {
+            if let Alter::Options(TableOptions { charset: Some(name), .. }) = action {
+                say_charset(&mut charset, name.clone())?;
+            }
         }
         Ok(Statement::Alter { table, actions: actions.into_iter().flatten().collect() })
     }

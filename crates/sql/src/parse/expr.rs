@@ -7,8 +7,9 @@
 use super::ast::*;
 use super::call::plain_call;
 use super::lexer::TokenKind;
+use super::limits::MAX_NAME_CHARS;
 use super::parser::{Parser, Place};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::{ArithOp, CompareOp, Function, IntervalUnit, VariableScope};
 use crate::sql_mode::SqlMode;
 
@@ -359,7 +360,7 @@ impl Parser<'_> {
                 self.advance();
                 ExprKind::Param(number)
             }
-            TokenKind::String | TokenKind::National => self.strings()?,
+            TokenKind::String | TokenKind::National => self.strings(ExprKind::Literal)?,
             kind if kind.is_literal() => {
                 let number = self.number();
                 self.advance();
@@ -400,19 +401,20 @@ impl Parser<'_> {
         self.node(position, kind)
     }
 
-    /// Adjacent strings: 'a' 'b' is 'ab'.
-    fn strings(&mut self) -> Result<ExprKind> {
+    /// Adjacent strings: 'a' 'b' is 'ab'. `kind` makes a part of the number of its literal: after
+    /// an introducer, all parts have its character set.
+    pub(super) fn strings(&mut self, kind: impl Fn(u32) -> ExprKind) -> Result<ExprKind> {
         let position = self.position();
         let first = self.number();
         self.advance();
         if self.kind() != TokenKind::String {
-            return Ok(ExprKind::Literal(first));
+            return Ok(kind(first));
         }
-        let mut args = vec![self.node(position, ExprKind::Literal(first))?];
+        let mut args = vec![self.node(position, kind(first))?];
         while self.kind() == TokenKind::String {
             let position = self.position();
             let number = self.string_literal()?;
-            args.push(self.node(position, ExprKind::Literal(number))?);
+            args.push(self.node(position, kind(number))?);
         }
         Ok(ExprKind::Call(Call {
             name: "CONCAT".into(),
@@ -467,7 +469,11 @@ impl Parser<'_> {
             }
             _ => bytes.to_vec(),
         };
-        Ok(self.charsets.name(&name)?.to_lowercase())
+        let name = self.charsets.name(&name)?;
+        if name.chars().count() > MAX_NAME_CHARS {
+            return Err(SqlError::illegal_user_variable(name));
+        }
+        Ok(name.to_lowercase())
     }
 
     /// At `@@`: `@@[SESSION.|LOCAL.|GLOBAL.]name`.

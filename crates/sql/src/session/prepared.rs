@@ -141,19 +141,24 @@ impl Session {
         let taken = self.statements.places.take(most);
         taken.inspect_err(|_| self.state.warnings.clear())?;
         let found = self.find_described(text).await;
-        let (entry, plan) = found.inspect_err(|_| self.statements.places.give_back(1))?;
+        let (entry, plan, earlier) = found.inspect_err(|_| self.statements.places.give_back(1))?;
         let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
-        let earlier = if keeps_warnings(&plan.body) { self.state.warnings.count() } else { 0 };
         let id = self.statements.add(Handle { entry, plan: Some(plan) });
         Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_since(earlier) })
     }
-    async fn find_described(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
+    /// The plan of a statement, and how many of the warnings are of the statement before: as in
+    /// MySQL, one that names no table keeps them, since it may read `@@warning_count`.
+    async fn find_described(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>, u64)> {
         let before = self.state.warnings.take();
         let (entry, plan) = self.find_prepared(text).await?;
-        if keeps_warnings(&plan.body) {
+        let names_no_table =
+            plan.tables.is_empty() && plan.views.is_empty() && self.state.warnings.count() == 0;
+        let mut earlier = 0;
+        if names_no_table || keeps_warnings(&plan.body) {
+            earlier = before.count();
             self.state.warnings = before;
         }
-        Ok((entry, plan))
+        Ok((entry, plan, earlier))
     }
 
     /// The columns of a statement's rows, for COM_FIELD_LIST.
@@ -323,6 +328,7 @@ impl Session {
         charset: Charset,
     ) -> Result<()> {
         check_name(name).inspect_err(|_| self.state.warnings.clear())?;
+        self.state.warnings.clear();
         // The old statement of this name is closed even if the new text has an error.
         self.forget_name(name);
         let client = std::mem::replace(&mut self.context.client, charset);

@@ -18,6 +18,7 @@ use crate::status::{Counter, Handlers};
 use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
 use redolith_engine::runtime::give_way;
 use redolith_types::{Charset, Value};
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -182,7 +183,10 @@ impl Session {
                             text.ty.collation.charset(),
                         ),
                     };
-                    self.prepare_named(name, &text.to_bytes(), charset).await?;
+                    // As in MySQL, a NULL is prepared as its name, which is no statement.
+                    let text =
+                        if text.is_null() { Cow::Borrowed(&b"NULL"[..]) } else { text.to_bytes() };
+                    self.prepare_named(name, &text, charset).await?;
                     self.answer(Outcome::Done(Done::default()), 0, more, out);
                     return Ok(());
                 }
@@ -244,6 +248,9 @@ impl Session {
             capture.forget_text(&mut self.state.memory);
         }
         self.count_handlers();
+        if matches!(ran, Err(Failure::Stale)) {
+            self.state.warnings.restart();
+        }
         self.count_warnings();
         let outcome = ran?;
         if let Statement::Insert(InsertPlan { rows: InsertRows::File(_), .. }) = &plan.body {

@@ -19,7 +19,7 @@ pub use global::Settings;
 pub use options::OptionError;
 pub use session::SessionVars;
 pub use table::Var;
-pub use variable::{Access, Kind, Scope, Setting, Taken, Variable, parse_cpus};
+pub use variable::{Access, Kind, Scope, Setting, Taken, Variable, is_wide, parse_cpus};
 
 /// The server's own version, the default of `--version`.
 pub const SERVER_VERSION: &str = "8.0.36-redolith-0.1.0";

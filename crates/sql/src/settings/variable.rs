@@ -178,6 +178,9 @@ impl Variable {
             Kind::SqlMode => {
                 Setting::bits(SqlMode::parse(text).map_err(|name| self.wrong_value(name))?.0).into()
             }
+            Kind::Charset { .. } if self.name == "character_set_client" && is_wide(text) => {
+                return Err(wrong());
+            }
             Kind::Charset { .. } => {
                 let charset = Charset::from_name(text)
                     .ok_or_else(|| SqlError::unknown_character_set(text))?;
@@ -358,6 +361,11 @@ impl Variable {
 
 fn by_id(c: Collation) -> Taken {
     Setting::bits(c.id() as u64).into()
+}
+/// True for MySQL's character sets whose characters have two bytes or more: no client can write
+/// statements in them.
+pub fn is_wide(charset: &str) -> bool {
+    ["ucs2", "utf16", "utf16le", "utf32"].iter().any(|name| name.eq_ignore_ascii_case(charset))
 }
 pub fn collation(bits: u64) -> Option<Collation> {
     u16::try_from(bits).ok().and_then(Collation::from_id)

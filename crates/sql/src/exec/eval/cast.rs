@@ -84,6 +84,7 @@ impl<'v> Eval<'v, '_, '_> {
                 return Ok(super::big_endian(self.eval(e)?));
             }
             kind if kind.is_numeric() => self.number(e)?,
+            kind if kind.is_temporal() => self.moment(e)?,
             _ => self.eval(e)?,
         };
         if value.is_null() {
@@ -255,8 +256,8 @@ impl<'v> Eval<'v, '_, '_> {
         let keep = to.prefix_len(bytes, ty.length as usize);
         if keep < bytes.len() {
             let kind = if binary { "BINARY" } else { "CHAR" };
-            self.env
-                .warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
+            let kind = format!("{kind}({})", ty.length);
+            self.env.warn(SqlError::truncated_wrong_value(kind, text.shown(to)))?;
             return Ok(cut(text, keep));
         }
         // CAST(x AS BINARY(n)) pads with zeros.
@@ -337,8 +338,8 @@ impl<'v> Eval<'v, '_, '_> {
     /// Converts a constant to the type that it is compared with. A text that is not a date is an
     /// error beside dates, because it can match nothing.
     pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
-        let value = self.eval(e)?;
         let ty = &node.ty;
+        let value = if ty.kind.is_string() { self.eval(e)? } else { self.moment(e)? };
         // A NaN is no moment and no year, and has no order.
         if value.is_null() || value.is_nan() {
             return Ok(value);

@@ -80,7 +80,7 @@ impl<'v> Eval<'v, '_, '_> {
                 collation.compare(&a, &b)
             }
             CompareAs::Date | CompareAs::DateTime | CompareAs::Time => {
-                return self.moments(how, a, b);
+                return self.moments(how, left, right);
             }
             CompareAs::ByValue => {
                 // Two strings are compared in the collation of the side whose type is a string.
@@ -97,10 +97,12 @@ impl<'v> Eval<'v, '_, '_> {
                         let (collation, a, b) = self.strings(collation, left, right);
                         collation.compare(&a, &b)
                     }
-                    (Value::Bytes(text), other) | (other, Value::Bytes(text))
-                        if !is_temporal(other) =>
-                    {
-                        self.check_number(text)?;
+                    (Value::Bytes(_), other) if !is_temporal(other) => {
+                        self.check_number(left)?;
+                        integer_order(a, b).unwrap_or_else(|| a.compare(b, collation))
+                    }
+                    (other, Value::Bytes(_)) if !is_temporal(other) => {
+                        self.check_number(right)?;
                         integer_order(a, b).unwrap_or_else(|| a.compare(b, collation))
                     }
                     _ => a.compare(b, collation),
@@ -112,9 +114,10 @@ impl<'v> Eval<'v, '_, '_> {
     fn moments(
         &mut self,
         how: CompareAs,
-        a: &Value<'_>,
-        b: &Value<'_>,
+        left: (&Expr, &Value<'_>),
+        right: (&Expr, &Value<'_>),
     ) -> Result<Option<Ordering>> {
+        let ((_, a), (_, b)) = (left, right);
         // A temporal value and a number are compared as numbers. (Constants that are dates have
         // become dates before.)
         if is_temporal(a) && is_number(b) || is_number(a) && is_temporal(b) {
@@ -128,9 +131,9 @@ impl<'v> Eval<'v, '_, '_> {
         }
         if how == CompareAs::Time {
             let (x, y) = (to_time(a), to_time(b));
-            let bad = if x.is_none() { Some(a) } else { y.is_none().then_some(b) };
+            let bad = if x.is_none() { Some(left) } else { y.is_none().then_some(right) };
             if let Some(bad) = bad {
-                self.env.warn(SqlError::new(1292, format!("Incorrect time value: '{bad}'")))?;
+                self.not_a_moment("time", bad)?;
             }
             // A value that is not a time counts as 00:00:00.
             let time = |parsed: Option<Parsed<Time>>| parsed.map_or(Time::ZERO, |p| p.value);
@@ -144,16 +147,19 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
         let (x, y) = (to_datetime(a, today, zone), to_datetime(b, today, zone));
-        let bad = if x.is_none() { Some(a) } else { y.is_none().then_some(b) };
+        let bad = if x.is_none() { Some(left) } else { y.is_none().then_some(right) };
         if let Some(bad) = bad {
-            self.env.warn(SqlError::new(
-                1292,
-                format!("Incorrect {} value: '{bad}'", temporal_name(how)),
-            ))?;
+            self.not_a_moment(temporal_name(how), bad)?;
         }
         // A value that is not a date counts as the zero date.
         let moment = |parsed: Option<Parsed<DateTime>>| parsed.map_or(DateTime::ZERO, |p| p.value);
         Ok(Some(moment(x).cmp(&moment(y))))
+    }
+
+    #[cold]
+    fn not_a_moment(&mut self, kind: &str, (e, value): (&Expr, &Value<'_>)) -> Result<()> {
+        let shown = value.shown(self.charset_of(e));
+        self.env.warn(SqlError::new(1292, format!("Incorrect {kind} value: '{shown}'")))
     }
 
     /// [`Self::string_in`] for other modules.
@@ -239,10 +245,10 @@ impl<'v> Eval<'v, '_, '_> {
         }
         Ok(converted.value)
     }
-    fn check_number(&mut self, text: &[u8]) -> Result<()> {
-        if redolith_types::convert::text_to_f64(text).truncated {
-            self.env
-                .warn(SqlError::truncated_wrong_value("DOUBLE", String::from_utf8_lossy(text)))?;
+    fn check_number(&mut self, (e, text): (&Expr, &Value<'_>)) -> Result<()> {
+        if to_f64(text).truncated {
+            let shown = text.shown(self.charset_of(e));
+            self.env.warn(SqlError::truncated_wrong_value("DOUBLE", shown))?;
         }
         Ok(())
     }

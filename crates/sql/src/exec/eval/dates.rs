@@ -144,7 +144,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
     /// The date that DATE() or TIMESTAMP() reads from its argument, by the rules of CAST.
     fn arg_date(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
-        let value = self.eval(e)?;
+        let value = self.moment(e)?;
         let text = if matches!(value, Value::Bytes(_)) { value.clone() } else { Value::Null };
         let at = self.as_datetime(value)?;
         if at.is_some_and(|at| self.is_refused_zero(&text, at)) {
@@ -171,7 +171,7 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::Int(at.date().year() as i64 * 100 + at.date().month() as i64)
             }));
         }
-        let value = self.eval(&args[1])?;
+        let value = self.moment(&args[1])?;
         let (day, time) = if has_date(&value) {
             let Some(at) = self.as_datetime(value)? else { return Ok(Value::Null) };
             (at.date().day(), at.time())
@@ -280,7 +280,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// A time or a moment, as ADDTIME and TIMEDIFF tell them apart: by the value's kind. A string
     /// or a number is a moment if it has a date.
     fn moment_or_time(&mut self, e: &'v Expr) -> Result<Option<Moment>> {
-        let value = self.eval(e)?;
+        let value = self.moment(e)?;
         if is_sum(e) && matches!(value, Value::Bytes(_)) {
             return Ok(self.as_datetime(value)?.map(Moment::At));
         }
@@ -340,7 +340,7 @@ impl<'v> Eval<'v, '_, '_> {
 
     /// A moment, and whether it has a time of day.
     fn dated(&mut self, e: &'v Expr) -> Result<Option<(DateTime, bool)>> {
-        let value = self.eval(e)?;
+        let value = self.moment(e)?;
         let has_time = has_time_of_day(&value);
         Ok(self.as_datetime(value)?.map(|at| (at, has_time)))
     }

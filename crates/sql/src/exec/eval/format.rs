@@ -506,7 +506,7 @@ impl<'v> Eval<'v, '_, '_> {
                     parse(&text, &pattern, asked).filter(|(value, _)| allowed(value, mode));
                 if parsed.as_ref().is_none_or(|(_, rest)| *rest) {
                     let kind = if node.ty.kind == Kind::Time { "time" } else { "datetime" };
-                    let shown = String::from_utf8_lossy(&text).into_owned();
+                    let shown = Value::bytes(&text).shown(self.charset_of(&args[0])).to_string();
                     let wrong = match parsed {
                         None => SqlError::new(
                             1411,

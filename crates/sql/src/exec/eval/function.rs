@@ -318,7 +318,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
     /// The argument as a date. A value that is not a date gives NULL and a warning.
     pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
-        let value = self.eval(e)?;
+        let value = self.moment(e)?;
         self.datetime_of(e, value)
     }
     /// The date that `value` is, which is the value of `e`.
@@ -350,7 +350,7 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(parsed.map(|p| p.value))
     }
     pub(super) fn arg_time(&mut self, e: &'v Expr) -> Result<Option<Time>> {
-        let value = self.eval(e)?;
+        let value = self.moment(e)?;
         if super::dates::is_sum(e) && matches!(value, Value::Bytes(_)) {
             return Ok(self.as_datetime(value)?.map(|at| at.time()));
         }
@@ -503,9 +503,9 @@ impl<'v> Eval<'v, '_, '_> {
         let is_text = chosen.ty.kind.is_string();
         match &chosen.kind {
             ExprKind::ConvertTo(inner) if is_text && !inner.ty.kind.is_string() => {
-                self.number(inner)
+                self.number_or_text(inner)
             }
-            _ => self.number(chosen),
+            _ => self.number_or_text(chosen),
         }
     }
     /// INTERVAL(x, a, b, ..): how many of the ascending a, b, .. are at most x. Integers and

@@ -118,7 +118,7 @@ impl<'v> Eval<'v, '_, '_> {
         sides: &'v [Expr; 2],
         node: &'v Expr,
     ) -> Result<Value<'v>> {
-        let (value, amount) = (self.eval(&sides[0])?, self.number(&sides[1])?);
+        let (value, amount) = (self.moment(&sides[0])?, self.number(&sides[1])?);
         if value.is_null() || amount.is_null() {
             return Ok(Value::Null);
         }

@@ -51,7 +51,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
 use crate::session_state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
-use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
+use redolith_types::{Charset, DateTime, RowLayout, SqlType, TableDef, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -316,13 +316,18 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         session.user_variables.set(name, variable, &mut session.memory)
     }
 
-    /// [`Self::number`] for other modules.
+    /// The value where a number is wanted: ENUM and SET columns give their numbers. A text stays in
+    /// the character set of `e`.
     pub fn numeric(&mut self, e: &'v Expr) -> Result<Value<'v>> {
-        self.number(e)
+        self.number_or_text(e)
     }
 
-    /// The value where a number is wanted: ENUM and SET columns give their numbers.
+    /// The value to calculate with, which is a number or a text that is read as one.
     pub(super) fn number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        let value = self.number_or_text(e)?;
+        Ok(self.legible(e, value))
+    }
+    fn number_or_text(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match (&e.kind, e.ty.kind) {
             (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => {
                 Ok(self.source(*source).stored(*column as usize))
@@ -337,6 +342,28 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
                 Ok(if value.is_null() { value } else { self.calculated(value) })
             }
             _ => self.eval(e),
+        }
+    }
+
+    /// The value where a date or a time is wanted.
+    pub(super) fn moment(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        let value = self.eval(e)?;
+        Ok(self.legible(e, value))
+    }
+
+    /// The value of `e`, which is to be read as a number or a date. Their digits are ASCII in all
+    /// character sets, but a text that is none appears in messages, which are UTF-8.
+    #[inline]
+    fn legible(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
+        match &value {
+            Value::Bytes(text) if e.ty.kind != Kind::Bit => {
+                let charset = self.charset_of(e);
+                if charset.is_utf8() || charset == Charset::Binary || text.is_ascii() {
+                    return value;
+                }
+                Value::owned(charset.convert_lossy(text, Charset::Utf8mb4).into_owned())
+            }
+            _ => value,
         }
     }
 
@@ -450,7 +477,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             return self.eval(e);
         }
         if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
-            return self.number(e);
+            return self.number_or_text(e);
         }
         let value = self.eval(e)?;
         Ok(if ty.is_string() { self.stored_as_string(e, ty, value) } else { value })

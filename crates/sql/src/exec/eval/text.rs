@@ -131,7 +131,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// the text of JSON values.
     fn hex_operand(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         if !e.ty.kind.is_string() {
-            return self.number(e);
+            return self.number_or_text(e);
         }
         Ok(match self.eval(e)? {
             json @ Value::Json(_) => Value::owned(self.text_of(e, &json).into_owned()),

@@ -3,7 +3,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::auto_increment::CounterLock;
 use crate::exec::env::{StatementSettings, Variables};
 use crate::plan::{ExprType, VariableScope};
-use crate::session_state::{Level, SessionState};
+use crate::session_state::SessionState;
 use crate::settings::{Kind, SessionVars, Settings, Var};
 use redolith_disk::Disk;
 use redolith_types::temporal::parse_zone;
@@ -49,10 +49,8 @@ impl SystemVariables<'_> {
                 return Value::Double(us as f64 / 1e6);
             }
             Var::LastInsertId | Var::Identity => session.last_insert_id,
-            Var::WarningCount => session.warnings.count(),
-            Var::ErrorCount => {
-                session.warnings.list().iter().filter(|w| w.level == Level::Error).count() as u64
-            }
+            Var::WarningCount => session.warnings.earlier().0,
+            Var::ErrorCount => session.warnings.earlier().1,
             Var::PseudoThreadId => match self.vars.bits(var) {
                 0 => session.id.into(),
                 set => set,

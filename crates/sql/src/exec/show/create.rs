@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::exec::server_rows::Gathered;
 use crate::memory::Account;
 use redolith_types::convert::text_to_f64;
+use redolith_types::sql_type::quoted;
 use redolith_types::{
     CheckDef, Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value,
 };
@@ -69,24 +70,6 @@ fn float(ty: &SqlType, digits: &[u8]) -> String {
 /// Puts a name in backticks.
 pub(crate) fn name(s: &str) -> String {
     format!("`{}`", s.replace('`', "``"))
-}
-
-/// Puts a text in quotes like MySQL's append_unescaped.
-pub(crate) fn quoted(s: &str) -> String {
-    let mut out = String::with_capacity(s.len() + 2);
-    out.push('\'');
-    for c in s.chars() {
-        match c {
-            '\0' => out.push_str("\\0"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\\' => out.push_str("\\\\"),
-            '\'' => out.push_str("''"),
-            c => out.push(c),
-        }
-    }
-    out.push('\'');
-    out
 }
 
 /// The indexes in MySQL's order: the primary key, unique keys without NULLs, other unique keys, the

@@ -10,9 +10,8 @@ mod tables;
 mod tests;
 
 pub(crate) use columns::{extra as column_extra, indexes, key as column_key};
-pub(crate) use create::{
-    DefaultText, default_text, name as quoted_name, quoted as quoted_text, table as create_text,
-};
+pub(crate) use create::{DefaultText, default_text, name as quoted_name, table as create_text};
+pub(crate) use redolith_types::sql_type::quoted as quoted_text;
 pub(crate) use server::{character_sets, collations, engines, processes_in_schema};
 pub(crate) use tables::status_of as table_status;
 

@@ -561,6 +561,9 @@ fn information_schema_is_a_database_that_nothing_changes() {
         "DELETE FROM Information_Schema.processlist",
         "CREATE TABLE mine (a INT)",
         "DROP TABLE engines",
+        "ALTER TABLE engines ADD x INT",
+        "TRUNCATE engines",
+        "LOCK TABLES engines READ",
         "CREATE DATABASE Information_Schema",
         "DROP DATABASE information_schema",
     ] {
