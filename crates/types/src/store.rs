@@ -128,8 +128,11 @@ pub fn convert_for_column<'a>(
         (SqlType::Json, _) => store_json(value, from),
         // The digits of a number or a date are ASCII everywhere. The rest is for messages.
         (_, Value::Bytes(text))
-            if !(from.is_utf8() || from == Charset::Binary || text.is_ascii())
-                && !(ty.is_string() || !scalar_suits(ty)) =>
+            if !from.is_utf8()
+                && from != Charset::Binary
+                && !ty.is_string()
+                && scalar_suits(ty)
+                && !text.is_ascii() =>
         {
             let text = from.convert_lossy(text, Charset::Utf8mb4).into_owned();
             convert_for_column(Value::owned(text), ty, Charset::Utf8mb4, mode)

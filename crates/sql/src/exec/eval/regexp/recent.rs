@@ -8,6 +8,7 @@ const MOST: usize = 4;
 /// A few compiled patterns, the last used one last: each row of a statement with several REGEXPs
 /// uses them by turns.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "each row takes a pattern out and puts it in again")]
 pub struct RecentPatterns(Vec<Box<Compiled>>);
 
 impl RecentPatterns {
