@@ -5,6 +5,7 @@ use super::{Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::RealDisk;
 use redolith_engine::runtime::{BoxFuture, Runtime, block_on};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +24,13 @@ impl Runtime for Tokio {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         self.0.spawn(task);
     }
-    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) -> io::Result<()> {
         let runtime = self.0.clone();
         let body = move || {
             let _inside = runtime.enter();
             block_on(task)
         };
-        std::thread::Builder::new()
-            .name(format!("redolith-{name}"))
-            .spawn(body)
-            .expect("a thread for a background task");
+        std::thread::Builder::new().name(format!("redolith-{name}")).spawn(body).map(drop)
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(tokio::time::sleep(time))
