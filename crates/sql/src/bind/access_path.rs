@@ -328,7 +328,11 @@ impl Binder<'_> {
         best: &Candidate,
         wanted: &Wanted,
     ) -> Result<Option<IndexUnion>> {
-        if allowed.search.len() < 2 || !conjuncts.iter().any(|e| matches!(e.kind, ExprKind::Or(_)))
+        // A row that is refused may be found, and judged, once more.
+        let is_changing = |e: &Expr| e.any(&Expr::is_changing_node);
+        if allowed.search.len() < 2
+            || !conjuncts.iter().any(|e| matches!(e.kind, ExprKind::Or(_)))
+            || conjuncts.iter().any(is_changing)
         {
             return Ok(None);
         }

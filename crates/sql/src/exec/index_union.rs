@@ -26,6 +26,8 @@ pub struct IndexUnion {
     /// The clustered keys of the rows that have come.
     seen: HashSet<Box<[u8]>>,
     bytes: usize,
+    /// The rows that the parts have found, with those that the statement did not want.
+    found: usize,
     /// What the statement's account knows of the keys.
     counted: usize,
     most: usize,
@@ -41,6 +43,11 @@ enum Stage {
     Table,
 }
 
+/// About what a key takes in the set.
+fn key_bytes(key: &[u8]) -> usize {
+    key.len() + 2 * size_of::<Box<[u8]>>() + 16
+}
+
 impl IndexUnion {
     /// Begins the union anew, and puts the ranges of its first part into `first`.
     pub fn begin(
@@ -53,7 +60,8 @@ impl IndexUnion {
     ) -> Result<()> {
         self.give_back(env);
         self.seen.clear();
-        (self.bytes, self.stage, self.is_aimed) = (0, Stage::Parts, false);
+        (self.bytes, self.found) = (0, 0);
+        (self.stage, self.is_aimed) = (Stage::Parts, false);
         let worth = usize::try_from(access.table.rows() / ROWS_PER_SEARCH).unwrap_or(usize::MAX);
         self.most = worth.max(FEW_ROWS);
         for part in parts.iter().rev() {
@@ -76,6 +84,13 @@ impl IndexUnion {
         (self.index, self.is_aimed) = (index, false);
         true
     }
+    /// A part has found a row.
+    pub fn count(&mut self) {
+        self.found += 1;
+        if self.found >= self.most && self.stage == Stage::Parts {
+            self.stage = Stage::Full;
+        }
+    }
     /// Whether the current row has not come yet. It has come then, until [`IndexUnion::forget`].
     pub fn is_new(&mut self, key: &[u8], env: &mut Env<'_>) -> bool {
         if self.seen.contains(key) {
@@ -84,21 +99,23 @@ impl IndexUnion {
         if self.stage == Stage::Table {
             return true;
         }
-        self.bytes += key.len() + 2 * size_of::<Box<[u8]>>() + 16;
+        self.bytes += key_bytes(key);
         self.seen.insert(key.into());
         let is_charged = self.bytes < self.counted.max(CREDIT)
             || (!env.is_beyond(3, self.bytes) && {
                 let now = self.bytes * 2;
                 env.keep(&mut self.counted, now).is_ok()
             });
-        if !is_charged || self.seen.len() >= self.most {
+        if !is_charged {
             self.stage = Stage::Full;
         }
         true
     }
     /// The statement does not want the row.
     pub fn forget(&mut self, key: &[u8]) {
-        self.seen.remove(key);
+        if self.seen.remove(key) {
+            self.bytes -= key_bytes(key);
+        }
     }
     /// Replaces the parts by the whole table if the rows are too many. Returns true if they were.
     pub fn gives_up(&mut self, ranges: &mut KeyRanges, env: &mut Env<'_>) -> bool {

@@ -91,6 +91,8 @@ pub struct Scan<'p> {
     /// The number, from 1, of the cursor's range.
     next_range: usize,
     steps: Steps,
+    /// How many rows are going to be wanted at most.
+    expected: u64,
     /// No row has been asked for since the range began.
     at_start: bool,
     /// The cursor holds the whole row, because the statement reads a long column of the row.
@@ -164,6 +166,7 @@ impl<'p> Scan<'p> {
             union: None,
             next_range: 0,
             steps: Steps::of(access),
+            expected: u64::MAX,
             at_start: false,
             is_whole: false,
             work: 0,
@@ -204,6 +207,7 @@ impl<'p> Scan<'p> {
     /// No more than `most` rows are going to be wanted. Called before the scan starts.
     #[inline]
     pub fn expect(&mut self, most: u64) {
+        self.expected = most;
         self.cursor.expect(most);
     }
     /// Ends the scan at any point, and keeps its memory for the next statement.
@@ -263,6 +267,7 @@ impl<'p> Scan<'p> {
             _ => (0, false),
         };
         self.cursor.aim(table.clone(), no, reverse, self.read);
+        self.cursor.expect(self.expected);
         self.aimed();
         self.steps = if self.scans_table { Steps::Table } else { Steps::of(self.access) };
     }
@@ -322,6 +327,9 @@ impl<'p> Scan<'p> {
                 if more {
                     self.is_whole = false;
                     trx.rows.read += 1;
+                    if let Some(union) = &mut self.union {
+                        union.count();
+                    }
                     if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
                         self.fetch_long(trx, env).await?;
                     }

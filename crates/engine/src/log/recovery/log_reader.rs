@@ -326,8 +326,13 @@ impl FrameScanner {
         let keep = (self.at - base) as usize;
         // The reader has read this block already, unless the log ends at a place from which nothing
         // was read.
-        self.reader.fill(&self.segments, self.at)?;
-        block[..keep].copy_from_slice(self.reader.get(base, keep));
+        let is_read = self.reader.fill(&self.segments, self.at);
+        match (is_read, &self.unreadable) {
+            (Ok(_), _) => block[..keep].copy_from_slice(self.reader.get(base, keep)),
+            // A forced start does without what lies in front of the checkpoint in its block.
+            (Err(_), Some(_)) if self.at == self.control.state().checkpoint => {}
+            (Err(e), _) => return Err(e),
+        }
         block[keep..keep + EPOCH_FRAME]
             .copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
         let mut written = 0;

@@ -148,12 +148,24 @@ impl FrameScanner {
         upto: u64,
     ) -> Result<Option<String>> {
         let (mut at, mut bytes) = (from, AlignedBuf::new(READ));
+        // Up to this LSN, blocks are read by pairs, because some of them cannot be read.
+        let mut careful = 0;
         while at < upto {
-            bytes.set_len(READ.min(((upto - at) as usize).next_multiple_of(BLOCK as usize)));
-            // Unreadable bytes prove nothing.
-            let Ok(true) = read_some(file, offset + (at - from), &mut bytes) else {
-                return Ok(None);
-            };
+            let most = if at < careful { 2 * BLOCK as usize } else { READ };
+            bytes.set_len(most.min(((upto - at) as usize).next_multiple_of(BLOCK as usize)));
+            match read_some(file, offset + (at - from), &mut bytes) {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(_) if bytes.len() > 2 * BLOCK as usize => {
+                    careful = at + bytes.len() as u64;
+                    continue;
+                }
+                // Unreadable bytes prove nothing.
+                Err(_) => {
+                    at += BLOCK;
+                    continue;
+                }
+            }
             if bytes.iter().any(|b| *b != 0) {
                 for (i, head) in bytes.windows(FRAME_HEADER).enumerate() {
                     let start = at + i as u64;
@@ -195,9 +207,11 @@ impl FrameScanner {
         }
     }
     fn proof_at(&self, start: u64) -> Result<Option<String>> {
-        match self.frame_at(&self.segments, start)? {
-            Some((header, bytes)) => self.proof(&header, &bytes),
-            None => Ok(None),
+        match self.frame_at(&self.segments, start) {
+            Ok(Some((header, bytes))) => self.proof(&header, &bytes),
+            // Unreadable bytes prove nothing.
+            Ok(None) | Err(Error::Io { .. }) => Ok(None),
+            Err(e) => Err(e),
         }
     }
     /// The proof in a frame, if it verifies (TAIL-2, TAIL-3, TAIL-5).

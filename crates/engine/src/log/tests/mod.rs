@@ -1030,6 +1030,15 @@ fn unreadable_blocks_count_where_frames_need_them() {
         assert!(matches!(refused, crate::Error::Damaged(_)), "{refused}");
         assert!(refused.to_string().contains("EIO"), "{refused}");
     }
+    // Damage, and behind it a block that cannot be read, in front of frames that prove that the log
+    // went on.
+    let image = disk.crashed(|| false);
+    flip(&image, frames[100].0.0 + 40);
+    let at = frames[130].0.0;
+    if file(at) == file(frames[100].0.0) {
+        image.lose(&file(at), offset(at)..offset(at) + 4096);
+    }
+    assert!(matches!(judged(&image), Err(crate::Error::Damaged(_))));
     // A header, and each block of the control file: another one has a state.
     let image = disk.crashed(|| false);
     image.lose(&file(0), 0..4096);
