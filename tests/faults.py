@@ -26,6 +26,7 @@
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -164,14 +165,20 @@ def wait_until(what, holds, seconds=120):
         time.sleep(0.05)
 
 
+def small_disk(dir, mib, report, what):
+    """A disk of so many MiB; nothing, and a test that is skipped, where there can be none."""
+    try:
+        return SmallDisk(dir, mib)
+    except OSError as e:
+        report.skip(what, str(e))
+        return contextlib.nullcontext()
+
+
 def full(dir, a, report):
     """FULL-1, FULL-2, FULL-3"""
-    try:
-        disk = SmallDisk(dir, 400)
-    except OSError as e:
-        report.skip('full disk', str(e))
-        return
-    with disk:
+    with small_disk(dir, 400, report, 'full disk') as disk:
+        if not disk:
+            return
         server = servers.make(a, os.path.join(disk.path, 's'), **SETTINGS)
         server.out = os.path.join(dir, 'server.out')
         with server:
@@ -275,12 +282,9 @@ def full(dir, a, report):
 
 def full_logs(dir, a, report):
     """FULL-5"""
-    try:
-        disk = SmallDisk(dir, 200)
-    except OSError as e:
-        report.skip('full disk of the logs', str(e))
-        return
-    with disk:
+    with small_disk(dir, 200, report, 'full disk of the logs') as disk:
+        if not disk:
+            return
         more = dict(BINLOG, log_bin=os.path.join(disk.path, 'binlog'))
         # A small redo log is soon full where the binary log holds its checkpoint.
         more |= dict(innodb_redo_log_capacity='16M')
@@ -399,12 +403,9 @@ ALTERS = {
 
 def alter(dir, a, report):
     """FULL-4"""
-    try:
-        disk = SmallDisk(dir, 1000)
-    except OSError as e:
-        report.skip('alter: full disk', str(e))
-        return
-    with disk:
+    with small_disk(dir, 1000, report, 'alter: full disk') as disk:
+        if not disk:
+            return
         files = os.path.join(disk.path, 'tmp')
         os.makedirs(files)
         server = servers.make(a, os.path.join(disk.path, 's'), tmpdir=files, **SETTINGS)

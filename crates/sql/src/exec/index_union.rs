@@ -1,16 +1,13 @@
 //! The rows that several indexes find, each of them once (PATH-8).
 use super::env::Env;
 use super::eval::Scope;
-use super::key_bounds::{KeyRanges, encode_union_part};
+use super::key_bounds::{KeyRanges, ROWS_PER_SEARCH, encode_union_part};
 use crate::error::Result;
 use crate::memory::CREDIT;
 use crate::plan::{TableAccess, UnionPart};
 use std::collections::HashSet;
 
-/// A search costs as much as a few rows of a scan. So where the rows are more than this share of
-/// the table's, a scan is faster.
-const ROWS_PER_SEARCH: u64 = 8;
-/// The rows of any table that are searched for.
+/// The rows of any table that are searched for, however few rows it has.
 const FEW_ROWS: usize = 1024;
 
 /// How far the scan of a union has come.
@@ -19,6 +16,8 @@ pub struct IndexUnion {
     /// The ranges of the parts that have not begun, the next one at the end, with the indexes'
     /// positions in the table's definition.
     waiting: Vec<(usize, KeyRanges)>,
+    /// Ranges of parts that are over, whose memory the next ones use.
+    over: Vec<KeyRanges>,
     /// The index of the part that is read.
     pub index: usize,
     /// The cursor reads this index.
@@ -65,7 +64,7 @@ impl IndexUnion {
         let worth = usize::try_from(access.table.rows() / ROWS_PER_SEARCH).unwrap_or(usize::MAX);
         self.most = worth.max(FEW_ROWS);
         for part in parts.iter().rev() {
-            self.waiting.push((part.index, KeyRanges::default()));
+            self.waiting.push((part.index, self.over.pop().unwrap_or_default()));
             let Some((_, ranges)) = self.waiting.last_mut() else { continue };
             encode_union_part(access, part, at, env, ranges)?;
             if ranges.scans_table() {
@@ -80,7 +79,9 @@ impl IndexUnion {
     /// Puts the ranges of the next part into `ranges`. Returns false if there is none.
     pub fn next(&mut self, ranges: &mut KeyRanges, env: &mut Env<'_>) -> bool {
         let Some((index, next)) = self.waiting.pop() else { return false };
-        std::mem::replace(ranges, next).give_back(env);
+        let mut over = std::mem::replace(ranges, next);
+        over.give_back(env);
+        self.over.push(over);
         (self.index, self.is_aimed) = (index, false);
         true
     }
@@ -126,13 +127,20 @@ impl IndexUnion {
         is_full
     }
     fn scan_table(&mut self, ranges: &mut KeyRanges, env: &mut Env<'_>) {
-        self.waiting.drain(..).for_each(|(_, mut ranges)| ranges.give_back(env));
+        self.wait_no_more(env);
         ranges.scan_table();
         self.stage = Stage::Table;
     }
+    /// The parts that have not begun are not read.
+    fn wait_no_more(&mut self, env: &mut Env<'_>) {
+        for (_, mut ranges) in self.waiting.drain(..) {
+            ranges.give_back(env);
+            self.over.push(ranges);
+        }
+    }
     /// The account is told that the union keeps nothing.
     pub fn give_back(&mut self, env: &mut Env<'_>) {
-        self.waiting.drain(..).for_each(|(_, mut ranges)| ranges.give_back(env));
+        self.wait_no_more(env);
         env.keeps_no_more(std::mem::take(&mut self.counted));
     }
 }

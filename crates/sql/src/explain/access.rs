@@ -89,6 +89,15 @@ impl<'p> How<'p> {
     }
 }
 
+impl How<'_> {
+    /// The names of a union's indexes, and their `key_len`s; None if the access is no union.
+    pub fn union_key(&self) -> Option<(String, String)> {
+        let lengths: Vec<String> = self.union.iter().map(|(_, len)| len.to_string()).collect();
+        let names: Vec<&str> = self.union.iter().map(|(name, _)| *name).collect();
+        (!names.is_empty()).then(|| (names.join(","), lengths.join(",")))
+    }
+}
+
 /// The access by one index of a union.
 pub(super) fn alone(access: &TableAccess, part: &UnionPart) -> TableAccess {
     let kind = AccessKind::Ranges(part.ranges.clone());

@@ -328,12 +328,9 @@ impl Describer<'_, '_> {
                 out.push("used_key_parts", self.names(key_parts(access, how.key_parts))?);
                 out.push("key_length", Json::Text(how.key_len.to_string()));
             }
-            if !how.union.is_empty() {
-                let names: Vec<&str> = how.union.iter().map(|(name, _)| *name).collect();
-                let lengths: Vec<String> =
-                    how.union.iter().map(|(_, len)| len.to_string()).collect();
-                out.push("key", Json::Text(format!("union({})", names.join(","))));
-                out.push("key_length", Json::Text(lengths.join(",")));
+            if let Some((names, lengths)) = how.union_key() {
+                out.push("key", Json::Text(format!("union({names})")));
+                out.push("key_length", Json::Text(lengths));
             }
             if !how.reference.is_empty() {
                 out.push("ref", self.names(how.reference.iter().map(String::as_str))?);

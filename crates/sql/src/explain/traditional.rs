@@ -256,12 +256,9 @@ fn stored(line: &mut Line, access: &TableAccess, how: &How<'_>, changes: bool) {
     line.possible = list(how.possible.join(","));
     line.key = how.key.map(str::to_string);
     line.key_len = how.key.map(|_| how.key_len.to_string());
-    if !how.union.is_empty() {
-        let (names, lengths): (Vec<&str>, Vec<String>) =
-            how.union.iter().map(|(name, len)| (*name, len.to_string())).unzip();
-        let names = names.join(",");
+    if let Some((names, lengths)) = how.union_key() {
         line.extra.push(format!("Using union({names})"));
-        (line.key, line.key_len) = (Some(names), Some(lengths.join(",")));
+        (line.key, line.key_len) = (Some(names), Some(lengths));
     }
     line.reference = list(how.reference.join(","));
     line.rows = Some(how.rows);

@@ -4,22 +4,28 @@ use crate::runtime::{Threads, block_on};
 use crate::undo::UndoPages;
 use crate::{Config, Engine, WouldBlock};
 use redolith_disk::{Disk, RealDisk};
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
+
+/// An engine in a new directory.
+fn opened(dir: &Path, pool_bytes: u64) -> (Arc<dyn Disk>, Config, Arc<Engine>) {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let mut config = Config::new(dir);
+    config.pool_bytes = pool_bytes as _;
+    let opened = Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone()));
+    (disk, config, block_on(opened).unwrap().0)
+}
 
 /// Tests JUDGE-6: a page's LSN is found while no frame of the pool is free, and without a cleaner
 /// that would free one.
 #[test]
 fn a_page_without_a_frame_is_read_past_the_pool() {
     let dir = std::env::temp_dir().join(format!("redolith-judge-{}", std::process::id()));
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let mut config = Config::new(&dir);
-    config.pool_bytes = 5 << 20;
     let (tell, told) = mpsc::channel();
     let judging = dir.clone();
     std::thread::spawn(move || {
-        let opened = Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone()));
-        let (e, _) = block_on(opened).unwrap();
+        let (disk, config, e) = opened(&dir, 5 << 20);
         block_on(e.close()).unwrap();
         let pool = BufferPool::new(&config.buf(), e.store.spaces.clone(), disk.clone()).unwrap();
         let copies = Copies::default();
@@ -50,11 +56,7 @@ fn a_page_without_a_frame_is_read_past_the_pool() {
 #[test]
 fn numbers_that_lie_are_told() {
     let dir = std::env::temp_dir().join(format!("redolith-judge-lies-{}", std::process::id()));
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let mut config = Config::new(&dir);
-    config.pool_bytes = 5 << 20;
-    let opened = Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone()));
-    let (e, _) = block_on(opened).unwrap();
+    let (disk, config, e) = opened(&dir, 5 << 20);
     block_on(e.close()).unwrap();
     let pool = BufferPool::new(&config.buf(), e.store.spaces.clone(), disk.clone()).unwrap();
     let copies = Copies::default();
@@ -88,11 +90,7 @@ fn numbers_that_lie_are_told() {
 #[test]
 fn undo_pages_are_built_in_groups() {
     let dir = std::env::temp_dir().join(format!("redolith-judge-undo-{}", std::process::id()));
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let mut config = Config::new(&dir);
-    config.pool_bytes = 8 << 20;
-    let opened = Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone()));
-    let (e, _) = block_on(opened).unwrap();
+    let (disk, config, e) = opened(&dir, 8 << 20);
     e.flush_settings.checkpoint_interval_ms.set(u32::MAX);
     e.history.stop();
     block_on(async {

@@ -270,12 +270,14 @@ enum Found {
     NearlyAll,
 }
 
+/// A row that is searched for costs as much as a few rows of a scan. So a scan is faster where more
+/// than this share of a table's rows is searched for.
+pub const ROWS_PER_SEARCH: u64 = 8;
+
 /// How many values of a subquery each of the path's `ranges` looks for in the index (PATH-7).
-/// Ranges are made without giving way, so all of them together have at most `MOST`. A row that is
-/// searched for costs as much as a few rows of a scan.
+/// Ranges are made without giving way, so all of them together have at most `MOST`.
 fn most_members(access: &TableAccess, ranges: usize) -> usize {
     const MOST: usize = 10_000;
-    const ROWS_PER_SEARCH: u64 = 8;
     let worth = (access.table.rows() / ROWS_PER_SEARCH).clamp(16, MOST as u64) as usize;
     worth.min(MOST / ranges.max(1))
 }
