@@ -4,6 +4,9 @@
 //! becomes visible only after its checksum and id were verified.
 //! LOAD-2: a load overtaken by `create` or `drop_space` is cancelled: the bytes that it read are
 //! thrown away.
+//! LOAD-4: no page of a file that is gone is read: the pool forgets its pages with changes that
+//! were not written, and whoever still walks a tree of the file would meet two states of it. The
+//! file counts as gone before the first page is forgotten.
 //! LOAD-3: the completion runs on any thread, waits for nothing but short mutexes, and does not
 //! depend on anybody polling the load's future.
 use super::{BufferPool, PageIo, pool::Pool};
@@ -122,10 +125,8 @@ impl BufferPool {
         if let Some(started) = known(&self.table.lock(id)) {
             return Ok(started);
         }
-        let file = self
-            .io
-            .file(id.space)?
-            .ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
+        let file =
+            self.io.file(id.space)?.ok_or_else(|| self.unreadable(id, "reading", &missing()))?;
         self.tick();
         // A pool full of pages that wait for their readers would get nowhere, so at most a quarter
         // of its frames may wait for reads.
@@ -141,10 +142,14 @@ impl BufferPool {
         });
         {
             let mut shard = self.table.lock(id);
-            if let Some(started) = known(&shard) {
+            // LOAD-4: a load that begins before the file counts as gone is cancelled (LOAD-2).
+            let otherwise = known(&shard).map(Ok).or_else(|| {
+                self.io.is_gone(id.space).then(|| Err(self.unreadable(id, "reading", &missing())))
+            });
+            if let Some(otherwise) = otherwise {
                 drop(shard);
                 self.give_frame(frame);
-                return Ok(started);
+                return otherwise;
             }
             shard.loads().push(load.clone());
         }
@@ -221,6 +226,9 @@ impl BufferPool {
     }
 }
 
+fn missing() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
 pub(crate) fn corrupt(io: &dyn PageIo, page: PageId, why: &str) -> Error {
     let (file, table) = io.describe(page.space);
     Error::Corrupt { page, file, table, why: why.to_string() }

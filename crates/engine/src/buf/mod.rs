@@ -60,6 +60,11 @@ pub trait PageIo: Send + Sync + 'static {
     /// file that exists and cannot be opened is an error, lest its space is taken for a dropped
     /// space.
     fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>>;
+    /// Whether the file has been removed, so that the states of its pages on disk are older than
+    /// those that the pool may have forgotten (LOAD-4).
+    fn is_gone(&self, _: SpaceId) -> bool {
+        false
+    }
     /// Called when page `id` is about to be written in place.
     fn written(&self, _: PageId) {}
     /// The highest LSN that a page may have. A page with a higher LSN comes from another state of

@@ -201,6 +201,7 @@ impl Engine {
     /// Forgets a space whose file is gone, and its pages.
     pub(crate) async fn forget_space(&self, space: SpaceId) {
         let (pool, log) = (&self.store.pool, &self.store.log);
+        self.store.spaces.set_gone(space);
         loop {
             let mut forgetting = pool.begin_forgetting(space, log.durable());
             while forgetting.part() {
@@ -214,3 +215,6 @@ impl Engine {
         self.store.spaces.forget(space);
     }
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;

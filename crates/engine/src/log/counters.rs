@@ -50,6 +50,7 @@ writer_counters! {
     log_flush_notifier_no_waits, log_flush_notifier_waits, log_flush_notifier_wait_loops,
     log_flushes, log_flush_total_time_us, log_flush_max_time_us, log_flush_total_bytes,
     log_flush_waiters, log_groups, log_flush_group_max, log_flush_holds, log_flush_hold_time_us,
+    log_idle_leaders,
     log_segments_created, log_segments_recycled,
     log_writes_submitted, log_writes_overlapped, log_throttle_waits, log_throttle_time_us,
 }

@@ -163,6 +163,12 @@ const LOG: &[Row] = &[
             became durable",
     ),
     (
+        "log_idle_leaders",
+        Counter,
+        "Commits that were to flush for all, and that the program neither polled nor dropped for \
+            half a second: another task did it",
+    ),
+    (
         "log_auto_windows",
         Counter,
         "Windows of time in which redolith_log_writer=auto had a candidate mode or depth write, to \

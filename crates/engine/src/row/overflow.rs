@@ -239,7 +239,13 @@ pub(crate) async fn free_chain(
             }
             Err(s) => match engine.unblocked(s).await {
                 // The table's space is gone, and the pages with it.
-                Err(_) if engine.store.spaces.find(space).is_ok_and(|s| s.is_none()) => {
+                Err(_)
+                    if engine
+                        .store
+                        .spaces
+                        .find(space)
+                        .is_ok_and(|s| s.is_none_or(|s| s.is_gone())) =>
+                {
                     return Ok(());
                 }
                 settled => settled?,

@@ -62,6 +62,8 @@ pub struct Space {
     growing: Mutex<()>,
     /// The syncs of all data files.
     syncs: Arc<Syncs>,
+    /// Whether the file has been removed or moved away (LOAD-4).
+    is_gone: AtomicBool,
     /// Whether pages were written since the header got its stamp.
     written: AtomicBool,
     /// Whether pages were written in this run of the engine, and whether a stamp of this run is
@@ -89,6 +91,7 @@ impl Space {
             label: RwLock::new(label.to_string()),
             growing: Mutex::new(()),
             syncs: syncs.clone(),
+            is_gone: AtomicBool::new(false),
             written: AtomicBool::new(false),
             first_written: AtomicBool::new(false),
             stamped: AtomicBool::new(false),
@@ -101,6 +104,9 @@ impl Space {
     }
     pub fn pages(&self) -> u32 {
         self.pages.load(Acquire)
+    }
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Acquire)
     }
     pub fn label(&self) -> String {
         self.label.read().clone()
@@ -547,6 +553,14 @@ impl Spaces {
         };
         gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
     }
+    /// Says that the file of a space has been removed or moved away, before the pool forgets its
+    /// pages (LOAD-4).
+    pub fn set_gone(&self, id: SpaceId) {
+        if let Some(s) = self.get(id) {
+            s.is_gone.store(true, Release);
+            self.needs_no_stamp(&s);
+        }
+    }
     /// Forgets a space whose file has been removed or moved away.
     pub fn forget(&self, id: SpaceId) {
         let known = self.open.write().remove(&id);
@@ -570,6 +584,9 @@ impl Spaces {
 impl PageIo for Spaces {
     fn file(&self, space: SpaceId) -> Result<Option<Arc<dyn File>>> {
         Ok(self.find(space)?.map(|s| s.file.clone()))
+    }
+    fn is_gone(&self, space: SpaceId) -> bool {
+        self.get(space).is_some_and(|s| s.is_gone())
     }
     fn written(&self, id: PageId) {
         // A write of the header page does not count, since it follows from a stamp.

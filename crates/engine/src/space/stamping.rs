@@ -76,7 +76,8 @@ impl Engine {
                 }
                 // REGISTER-3: an error of the disk may pass, and the file is as it was.
                 Some(Err(e @ Error::Io { .. })) => {
-                    if let Some(s) = spaces.get(id) {
+                    // A file that is gone needs none.
+                    if let Some(s) = spaces.get(id).filter(|s| !s.is_gone()) {
                         spaces.written_again(&s);
                         failed = Some(e);
                     }

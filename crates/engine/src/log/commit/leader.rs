@@ -84,6 +84,8 @@ struct Lead {
     joined: u64,
     /// Whether the flush has been held back already, or need not be.
     held: bool,
+    /// The leadership, as it was left when the leader let others go first (WAIT-6).
+    rested: Option<u64>,
 }
 enum State {
     New,
@@ -121,20 +123,34 @@ impl Waiter {
                 State::Queued(node) => {
                     node.set_waker(cx.waker());
                     if waits.reached(&self.goal) {
-                        if node.leave() {
+                        if waits.leave(node) {
                             pass_on(waits);
                         }
                         return self.done();
                     }
-                    if !node.leads() && (waits.covered(&self.goal) || !waits.try_lead()) {
+                    let handed = node.leads();
+                    if !handed && (waits.covered(&self.goal) || !waits.try_lead()) {
                         queue.count(&self.goal, Event::Loop);
                         return Poll::Pending;
                     }
-                    node.leave();
-                    self.state = State::Leading(Lead::begin(queue));
+                    let leads = waits.leave(node) || !handed;
+                    self.state = if leads {
+                        State::Leading(Lead::begin(queue))
+                    } else {
+                        State::Queued(waits.enlist(self.goal, cx.waker()))
+                    };
                 }
                 State::Leading(lead) => {
-                    ready!(lead.gather_group(queue, cx));
+                    if let Some(rested) = lead.rested.take()
+                        && !waits.resume(rested)
+                    {
+                        self.state = State::Queued(waits.enlist(self.goal, cx.waker()));
+                        continue;
+                    }
+                    if lead.gather_group(queue, cx).is_pending() {
+                        lead.rested = Some(waits.rest());
+                        return Poll::Pending;
+                    }
                     for _ in 0..COPY_SPINS {
                         if queue.ready() >= self.goal.lsn {
                             break;
@@ -172,14 +188,15 @@ impl Waiter {
     /// Ends the wait because the future is dropped. No thread wakes it any more, and its leadership
     /// is passed on (WAIT-4).
     pub(crate) fn leave(&mut self, queue: &impl CommitQueue) {
+        let waits = queue.waits();
         let led = match &self.state {
-            State::Queued(node) => node.leave(),
-            State::Leading(_) => true,
+            State::Queued(node) => waits.leave(node),
+            State::Leading(lead) => lead.rested.is_none_or(|rested| waits.resume(rested)),
             State::New | State::Done => false,
         };
         self.state = State::Done;
         if led {
-            pass_on(queue.waits());
+            pass_on(waits);
         }
     }
 }
@@ -192,6 +209,7 @@ impl Lead {
             joined: u64::MAX,
             held: alone,
             resting: None,
+            rested: None,
         }
     }
     /// Becomes ready when the group no longer grows.

@@ -17,6 +17,11 @@
 //!   ([`crate::log::commit::dedicated`]) may keep the leadership while no session waits. It sleeps
 //!   only after it has announced its sleep, fenced, and looked once more. A waiter that finds it
 //!   asleep notifies it.
+//! - WAIT-6: a holder that nobody runs holds nobody up for long. A program may keep a future that
+//!   it neither polls nor drops, and such a future may have been handed the leadership, or lead and
+//!   let others go first. The leadership then lies idle, and a watch takes it when it has lain idle
+//!   since the last look ([`Waits::take_idle`]). A future that is polled again only leads if the
+//!   leadership still lies idle. Whoever does work is never deprived of it.
 //!
 //! The nodes are on a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA
 //! problem. Each node is shared by its future and the stack.
@@ -24,7 +29,7 @@ use crate::sync::log::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded
 use crate::sync::notify::Notify;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::task::Waker;
 
 /// The LSN that a waiter waits for.
@@ -38,6 +43,20 @@ pub(in crate::log) struct Goal {
 const WAITING: u8 = 0;
 const LEAD: u8 = 1;
 const GONE: u8 = 2;
+
+/// The leadership is a number that changes each time, with what it is in its low bits: free, in use
+/// by its holder, or idle, either because its holder lets others go first, or because a node has
+/// the role `LEAD` and its owner has not come yet. Who changes the leadership from idle to in use
+/// is its holder from then on (WAIT-6).
+const FREE: u64 = 0;
+const IN_USE: u64 = 1;
+const RESTS: u64 = 2;
+const HANDED: u64 = 3;
+const STATE: u64 = 3;
+
+fn followed_by(leadership: u64, state: u64) -> u64 {
+    (leadership | STATE).wrapping_add(1) | state
+}
 
 #[derive(Debug)]
 pub(in crate::log) struct Node {
@@ -66,8 +85,8 @@ impl Node {
     pub(crate) fn leads(&self) -> bool {
         self.role.load(Acquire) == LEAD
     }
-    /// The future needs no more waking. Returns whether the node held the leadership.
-    pub(crate) fn leave(&self) -> bool {
+    /// The future needs no more waking. Returns whether the node was handed the leadership.
+    fn leave(&self) -> bool {
         let led = self.role.swap(GONE, AcqRel) == LEAD;
         *self.waker.lock() = None;
         led
@@ -94,7 +113,7 @@ pub(in crate::log) struct Waits {
     /// this.
     covered: AtomicU64,
     head: Padded<AtomicPtr<Node>>,
-    leadership: Padded<AtomicBool>,
+    leadership: Padded<AtomicU64>,
     dedicated: Dedicated,
     /// The nodes that have left the stack and whose goal no flush has reached yet. The leader and
     /// the flusher look at them.
@@ -117,7 +136,7 @@ impl Waits {
             durable: Padded(AtomicU64::new(at)),
             covered: AtomicU64::new(0),
             head: Padded(AtomicPtr::new(null_mut())),
-            leadership: Padded(AtomicBool::new(false)),
+            leadership: Padded(AtomicU64::new(FREE)),
             dedicated: Dedicated {
                 leadership: AtomicU8::new(AWAY),
                 sleeps: AtomicBool::new(false),
@@ -165,8 +184,40 @@ impl Waits {
     }
 
     pub(crate) fn try_lead(&self) -> bool {
-        !self.leadership.load(Relaxed)
-            && self.leadership.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+        let found = self.leadership.load(Relaxed);
+        found & STATE == FREE && self.change(found, IN_USE).is_some()
+    }
+    /// Changes the leadership, unless another thread has changed it. Returns what it is then.
+    fn change(&self, found: u64, state: u64) -> Option<u64> {
+        let next = followed_by(found, state);
+        self.leadership.compare_exchange(found, next, AcqRel, Relaxed).is_ok().then_some(next)
+    }
+    /// The holder lets others go first. Returns what [`Waits::resume`] needs (WAIT-6).
+    pub(crate) fn rest(&self) -> u64 {
+        let rests = followed_by(self.leadership.load(Relaxed), RESTS);
+        self.leadership.store(rests, Release);
+        rests
+    }
+    /// Whether the holder that rested has the leadership again, and not another thread.
+    pub(crate) fn resume(&self, rested: u64) -> bool {
+        self.change(rested, IN_USE).is_some()
+    }
+    /// Whether the leadership that a node has been handed comes to the caller. If not, the watch
+    /// has taken it.
+    pub(crate) fn take_handed(&self) -> bool {
+        let found = self.leadership.load(Acquire);
+        found & STATE == HANDED && self.change(found, IN_USE).is_some()
+    }
+    /// Takes a leadership that has lain idle since the last look, which `seen` remembers (WAIT-6).
+    /// The caller then leads. A durable wait that lies idle itself takes it when it is polled.
+    pub(crate) fn take_idle(&self, seen: &mut u64) -> bool {
+        let found = self.leadership.load(Acquire);
+        let idle = matches!(found & STATE, RESTS | HANDED);
+        idle && std::mem::replace(seen, found) == found && self.change(found, IN_USE).is_some()
+    }
+    /// The owner of the node needs no more waking. Returns whether it now holds the leadership.
+    pub(crate) fn leave(&self, node: &Node) -> bool {
+        node.leave() && self.take_handed()
     }
     /// Puts a node on the stack. The caller then checks its goal and the leadership again (WAIT-1,
     /// WAIT-2).
@@ -301,6 +352,9 @@ impl Waits {
                 dedicated.notify.notify();
                 return None;
             }
+            // It lies idle before a node has the role: then its owner may take it.
+            let handed = followed_by(self.leadership.load(Relaxed), HANDED);
+            self.leadership.store(handed, Release);
             {
                 let mut kept = self.kept.lock();
                 self.gather(&mut kept);
@@ -314,7 +368,9 @@ impl Waits {
                     }
                 }
             }
-            self.leadership.swap(false, AcqRel);
+            if self.change(handed, FREE).is_none() {
+                return None;
+            }
             fence(SeqCst);
             // The kept nodes must be looked at too: a thread that publishes without the leadership
             // may have taken a newcomer off the stack meanwhile.
@@ -419,7 +475,6 @@ mod loom_tests {
     use crate::sync::loom_model::explore;
     use std::future::{Future, poll_fn};
     use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering::Release;
     use std::task::Poll;
 
     /// A log whose flush takes everything that has been appended.
@@ -428,6 +483,8 @@ mod loom_tests {
         tail: AtomicU64,
         flushing: AtomicBool,
         flusher: Notify,
+        /// Whether a leader lets others go first.
+        rests: bool,
     }
     impl Model {
         fn new() -> Model {
@@ -436,6 +493,7 @@ mod loom_tests {
                 tail: AtomicU64::new(0),
                 flushing: AtomicBool::new(false),
                 flusher: Notify::default(),
+                rests: false,
             }
         }
         fn publish(&self, written: u64, durable: u64) {
@@ -464,6 +522,23 @@ mod loom_tests {
             w.leave(self);
         }
     }
+    impl Model {
+        /// In company, and beside the watch.
+        fn resting() -> Model {
+            let m = Model { rests: true, ..Model::new() };
+            m.waits.flushed_for(16);
+            m
+        }
+        fn watch(&self) {
+            let mut seen = 0;
+            for _ in 0..3 {
+                if self.waits.take_idle(&mut seen) {
+                    self.flush(true);
+                    pass_on(&self.waits);
+                }
+            }
+        }
+    }
     impl CommitQueue for Model {
         fn waits(&self) -> &Waits {
             &self.waits
@@ -479,7 +554,14 @@ mod loom_tests {
             Flushed::Here
         }
         fn yield_now(&self) -> BoxFuture<()> {
-            Box::pin(std::future::ready(()))
+            let mut goes_on = !self.rests;
+            Box::pin(poll_fn(move |cx| {
+                if std::mem::replace(&mut goes_on, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }))
         }
         fn hold(&self) -> Option<BoxFuture<()>> {
             None
@@ -490,8 +572,11 @@ mod loom_tests {
         fn count(&self, _: &Goal, _: Event) {}
     }
     fn model(preemptions: usize, threads: &'static [fn(&Model)]) {
+        model_of(preemptions, Model::new, threads);
+    }
+    fn model_of(preemptions: usize, made: fn() -> Model, threads: &'static [fn(&Model)]) {
         explore(preemptions, move || {
-            let m = Arc::new(Model::new());
+            let m = Arc::new(made());
             let others: Vec<_> = threads[1..]
                 .iter()
                 .map(|f| {
@@ -742,6 +827,20 @@ mod loom_tests {
     #[test]
     fn loom_dedicated_comes_and_goes() {
         model_with_dedicated(1, 1, 2);
+    }
+
+    /// WAIT-6, LEAD-1
+    #[test]
+    fn loom_one_rests_beside_the_watch() {
+        model_of(2, Model::resting, &[Model::commit, Model::watch]);
+    }
+    #[test]
+    fn loom_two_rest_beside_the_watch() {
+        model_of(1, Model::resting, &[Model::commit, Model::commit, Model::watch]);
+    }
+    #[test]
+    fn loom_one_that_rests_gives_up_beside_the_watch() {
+        model_of(1, Model::resting, &[Model::commit, Model::give_up, Model::watch]);
     }
 
     /// WAIT-4

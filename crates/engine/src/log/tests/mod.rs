@@ -653,6 +653,55 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert_eq!(log.durable(), c);
 }
 
+/// A program may keep a commit that it does not poll. Tests WAIT-6.
+#[test]
+fn a_wait_that_is_not_polled_holds_nobody_up_for_long() {
+    let (log, runtime) = created(&MemDisk::default());
+    let mut cx = Context::from_waker(Waker::noop());
+    let taken = || counter(&log, "log_idle_leaders");
+    let mut kept = Vec::new();
+    let mut polled = |bytes| {
+        let (_, lsn) = append(&log, bytes);
+        let mut wait = Box::pin(log.owned_wait(lsn));
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        kept.push(wait);
+        lsn
+    };
+    // It leads, and lets others go first. At the watch's second look it has not come back.
+    log.waits.flushed_for(16);
+    assert!(log.waits.in_company());
+    let a = polled(b"a");
+    assert!(!log.waits.try_lead());
+    let (_, b) = append(&log, b"b");
+    let mut other = Box::pin(log.owned_wait(b));
+    assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    runtime.tick();
+    assert_eq!((taken(), log.durable() < a), (0, true));
+    runtime.tick();
+    assert_eq!((taken(), log.durable() >= b), (1, true));
+    runtime.block_on(other);
+    // Another one has been handed the leadership.
+    runtime.block_on(async { assert!(log.waits.try_lead()) });
+    let c = polled(b"c");
+    assert!(log.waits.hand_over().is_some());
+    (0..2).for_each(|_| runtime.tick());
+    assert_eq!((taken(), log.durable() >= c), (2, true));
+    // Those that are polled again, or dropped, have no leadership: LEAD-1.
+    assert!(log.waits.try_lead(), "it is free");
+    runtime.block_on(kept.remove(0));
+    drop(kept);
+    assert!(!log.waits.try_lead(), "it is in use");
+    log.waits.hand_over();
+    // Who comes back in time leads on, whatever the watch has seen.
+    log.waits.flushed_for(16);
+    let (_, d) = append(&log, b"d");
+    let mut wait = Box::pin(log.owned_wait(d));
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    runtime.tick();
+    runtime.block_on(wait);
+    assert_eq!((taken(), log.durable()), (2, d));
+}
+
 /// A session that waits for room in the buffer may be handed the leadership when the buffer has
 /// room again and the capacity is short. The session must not keep the leadership.
 #[test]

@@ -1,8 +1,9 @@
 //! Background tasks of the redo log. The segment allocator keeps segments ready ahead of the tail
 //! and reuses the segments below the checkpoint. The timed flush makes the redo log durable each
 //! second, or as often as `innodb_flush_log_at_timeout` says, for commits that did not wait. The
-//! third task is [`crate::log::recovery::witness`]. All tasks end when the log is gone.
+//! others are [`idle_leader`] and [`witness`]. All tasks end when the log is gone.
 use crate::base::Error;
+use crate::log::commit::idle_leader;
 use crate::log::recovery::witness;
 use crate::log::write::segments::AT_ONCE;
 use crate::log::{DurableWait, Log};
@@ -24,6 +25,10 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
     );
     log.runtime
         .spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.runtime.clone())));
+    log.runtime.spawn(
+        "log-idle-leader",
+        Box::pin(idle_leader::watch(Arc::downgrade(log), log.runtime.clone())),
+    );
     // The file is fetched once, and not at each use: a thread that writes the control file holds
     // its lock meanwhile.
     let (control, epoch) = {
