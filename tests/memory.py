@@ -225,6 +225,41 @@ def long_rows(server):
         x.close()
 
 
+def one_value_many_times(server):
+    """A short statement may name a long value in thousands of places. What it would make of them is
+    refused before it is made.
+    """
+    c, size, columns = server.connect(database='m'), 20000000, range(120)
+    made = ', '.join(f'c{n} LONGTEXT' for n in columns)
+    c.query(f'CREATE TABLE wide (id INT PRIMARY KEY, a LONGTEXT, {made})')
+    c.query(f"INSERT INTO wide (id, a) VALUES (1, REPEAT('x', {size}))")
+    c.query('CREATE TABLE texts (id INT PRIMARY KEY, a TEXT)')
+    c.query("INSERT INTO texts VALUES (1, REPEAT('x', 60000)), (2, REPEAT('y', 60000))")
+    server.forget_peak()
+    before = rss(server)
+    many = ', '.join(['a'] * 20000)
+    for sql in (
+        f'SELECT {many} FROM texts',
+        f'SELECT {many} FROM texts ORDER BY id',
+        f'SELECT DISTINCT {many} FROM texts',
+        f'SELECT COUNT(*) FROM texts GROUP BY {many}',
+        f'SELECT COUNT(*) FROM texts ORDER BY {many}',
+        f'SELECT id FROM texts ORDER BY {many}',
+        f'SELECT {many} FROM texts UNION SELECT {many} FROM texts',
+        f'SELECT COUNT(*) OVER (PARTITION BY {many}) FROM texts',
+        f'SELECT COUNT(DISTINCT {many}) FROM texts',
+        'UPDATE wide SET ' + ', '.join(f'c{n} = a' for n in range(40)),
+    ):
+        refused(c, sql)
+    # More than 2 GiB are no row.
+    refused(c, 'UPDATE wide SET ' + ', '.join(f'c{n} = a' for n in columns), 'Row size', 1118)
+    peak = server.peak_kib() >> 10
+    assert peak < before + 2 * STATEMENT + 100, f'{before} MiB before, up to {peak}'
+    assert c.value('SELECT LENGTH(a) FROM wide WHERE c0 IS NULL') == str(size)
+    c.query('DROP TABLE wide, texts')
+    c.close()
+
+
 def together(server):
     """Sessions take memory until the server has no more. Other sessions go on, and all memory is
     given back when the sessions end.
@@ -393,6 +428,7 @@ def test(report):
             packets,
             what_the_server_tells,
             long_rows,
+            one_value_many_times,
             together,
         ):
             try:

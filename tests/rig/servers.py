@@ -205,6 +205,15 @@ class Server:
     def cpu_s(self):
         return cpu_s(self.pid)
 
+    def forget_peak(self):
+        """From here on `peak_kib` counts anew."""
+        with open(f'/proc/{self.pid}/clear_refs', 'w') as f:
+            f.write('5')
+
+    def peak_kib(self):
+        with open(f'/proc/{self.pid}/status') as f:
+            return next(int(line.split()[1]) for line in f if line.startswith('VmHWM'))
+
     def rss_kib(self):
         with open(f'/proc/{self.pid}/status') as f:
             return next(int(line.split()[1]) for line in f if line.startswith('VmRSS'))

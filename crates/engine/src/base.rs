@@ -133,6 +133,14 @@ pub enum Error {
         /// The bytes that it may have.
         max: usize,
     },
+    /// The row has too many bytes together with its long columns.
+    #[error("row too long: {size} bytes with its long columns, the maximum is {max}")]
+    RowTooLong {
+        /// The bytes that it has.
+        size: u64,
+        /// The bytes that it may have.
+        max: usize,
+    },
     /// The change does not fit into an undo record.
     #[error("undo log record too big: {size} bytes, the maximum is {max}")]
     UndoTooLong {

@@ -1,6 +1,7 @@
 //! The threads on which the engine's background work runs.
 use redolith_disk::Disk;
 use redolith_engine::runtime::{BoxFuture, Runtime, Threads};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +15,10 @@ impl Tasks {
 }
 impl Runtime for Tasks {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
-        self.0.spawn(
-            name,
-            Box::pin(async move {
-                let guard = AbortOnPanic;
-                task.await;
-                std::mem::forget(guard);
-            }),
-        );
+        self.0.spawn(name, guarded(task));
+    }
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) -> io::Result<()> {
+        self.0.spawn_thread(name, guarded(task))
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         self.0.sleep(time)
@@ -34,6 +31,13 @@ impl Runtime for Tasks {
     }
 }
 
+fn guarded(task: BoxFuture<()>) -> BoxFuture<()> {
+    Box::pin(async move {
+        let guard = AbortOnPanic;
+        task.await;
+        std::mem::forget(guard);
+    })
+}
 /// Ends the process if a panic drops it, whose message has been printed then.
 struct AbortOnPanic;
 impl Drop for AbortOnPanic {

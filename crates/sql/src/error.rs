@@ -362,6 +362,8 @@ errors! {
     row_too_large(max) = 1118, "Row size too large. The maximum row size for the used table type, \
         not counting BLOBs, is {max}. This includes storage overhead, check the manual. You have \
         to change some columns to TEXT or BLOBs";
+    row_too_long(max) = 1118, "Row size too large. A row may have up to {max} bytes, together with \
+        its TEXTs and BLOBs";
     column_count(row) = 1136, "Column count doesn't match value count at row {row}";
     invalid_use_of_null() = 1138, "Invalid use of NULL value";
     nonaggregated_column(position, clause, column) = 1140, "In aggregated query without GROUP BY, \
@@ -662,6 +664,7 @@ impl From<EngineError> for SqlError {
             EngineError::DatabaseExists(name) => SqlError::database_exists(name),
             EngineError::NoSuchIndex(name) => SqlError::cannot_drop(name),
             EngineError::RowTooLarge { max, .. } => SqlError::row_too_large(max),
+            EngineError::RowTooLong { max, .. } => SqlError::row_too_long(max),
             EngineError::RecordTooLong(_) => SqlError::binlog_cache_full(),
             EngineError::UndoTooLong { .. } => SqlError::new(1713, "Undo log record is too big."),
             e @ EngineError::TooManyChanges { .. } => SqlError::unknown_error(e),

@@ -186,6 +186,15 @@ impl Account {
         self.used = used;
         Ok(())
     }
+    /// Fails as [`Account::charge`] does if there is no room for `bytes` more, and charges nothing.
+    /// To be asked before something large is made that is charged when its size is known.
+    #[cold]
+    pub fn has_room(&mut self, bytes: usize) -> Result<()> {
+        let mark = self.used;
+        self.charge(bytes)?;
+        self.release_to(mark);
+        Ok(())
+    }
     /// Charges or releases the difference after a structure's size has changed from `*counted` to
     /// `now` bytes. On success `*counted` is `now`.
     #[inline]

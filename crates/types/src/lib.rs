@@ -23,7 +23,7 @@ pub use charset::Charset;
 pub use collation::Collation;
 pub use decimal::Decimal;
 pub use key::KeyLayout;
-pub use row::{EXTERNAL_LEN, RowLayout};
+pub use row::{EXTERNAL_LEN, MAX_VARIABLE, RowLayout};
 pub use schema::{CheckDef, Column, DefaultValue, IndexColumn, IndexDef, TableDef};
 pub use sql_type::{IntSize, LobSize, Sign, SqlType};
 pub use store::{ConvertError, StoreMode, Stored, convert_for_column};

@@ -17,12 +17,15 @@
 use crate::collation::trim_spaces;
 use crate::decimal::packed_len;
 use crate::{Column, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
+use std::convert::Infallible;
 use std::ops::Range;
 
 const WIDE: u8 = 1;
 const HAS_EXTERNAL: u8 = 2;
 /// Bytes of a reference to an external column.
 pub const EXTERNAL_LEN: usize = 12;
+/// The most bytes of the variable columns of a payload: the ends have 31 bits.
+pub const MAX_VARIABLE: usize = (1 << 31) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -127,6 +130,9 @@ struct Piece<'a> {
 fn end_width(variable_bytes: usize) -> usize {
     if variable_bytes > 0x7fff { 4 } else { 2 }
 }
+fn short_enough(_: usize) -> Result<(), Infallible> {
+    Ok(())
+}
 fn le<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("N bytes")
 }
@@ -178,8 +184,20 @@ impl RowLayout {
         payload[1 + col / 8] >> (col % 8) & 1 == 1
     }
 
-    /// Appends the payload of a row. `values`: one per column.
+    /// Appends the payload of a row. `values`: one per column. Together they must have less than
+    /// 2 GiB.
     pub fn encode(&self, values: &[Value<'_>], out: &mut Vec<u8>) {
+        let Ok(()) = self.encode_if(values, out, short_enough);
+    }
+    /// Does the same if `may` agrees, which is asked before the variable columns are copied and is
+    /// given the number of their bytes. It must refuse more than [`MAX_VARIABLE`].
+    #[inline]
+    pub fn encode_if<E>(
+        &self,
+        values: &[Value<'_>],
+        out: &mut Vec<u8>,
+        may: impl FnOnce(usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         assert_eq!(values.len(), self.slots.len(), "ROW: values and columns");
         let start = out.len();
         out.resize(start + self.ends, 0);
@@ -190,10 +208,11 @@ impl RowLayout {
                 _ => {}
             }
         }
-        self.write_variable(out, start, |variable| {
+        let piece = |variable: usize| {
             let col = self.variable[variable] as usize;
             Piece { bytes: self.variable_bytes(col, &values[col]), external: false, room: 0 }
-        });
+        };
+        self.write_variable_if(out, start, piece, may)
     }
 
     /// Appends the payload of a row whose columns are all NULL.
@@ -292,8 +311,20 @@ impl RowLayout {
     }
 
     /// Appends the payload of the row with some columns changed. External columns that are not
-    /// changed stay external.
+    /// changed stay external. The columns in the row must have less than 2 GiB.
     pub fn update(&self, old: &[u8], changes: &[(usize, Value<'_>)], out: &mut Vec<u8>) {
+        let Ok(()) = self.update_if(old, changes, out, short_enough);
+    }
+    /// Does the same if `may` agrees, as in [`RowLayout::encode_if`]. It is not asked if no
+    /// variable column changes.
+    #[inline]
+    pub fn update_if<E>(
+        &self,
+        old: &[u8],
+        changes: &[(usize, Value<'_>)],
+        out: &mut Vec<u8>,
+        may: impl FnOnce(usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         let start = out.len();
         if changes.iter().all(|(col, _)| !self.is_variable(*col)) {
             out.extend_from_slice(old);
@@ -304,7 +335,7 @@ impl RowLayout {
                 let (byte, bit) = (start + 1 + col / 8, 1 << (col % 8));
                 out[byte] = if value.is_null() { out[byte] | bit } else { out[byte] & !bit };
             }
-            self.write_variable(out, start, |variable| {
+            let piece = |variable: usize| {
                 let col = self.variable[variable] as usize;
                 match changes.iter().rev().find(|(changed, _)| *changed == col) {
                     Some((_, value)) => {
@@ -312,11 +343,13 @@ impl RowLayout {
                     }
                     None => self.piece(old, variable),
                 }
-            });
+            };
+            self.write_variable_if(out, start, piece, may)?;
         }
         for (col, value) in changes.iter().filter(|(col, _)| !self.is_variable(*col)) {
             self.set_fixed(&mut out[start..], *col, value);
         }
+        Ok(())
     }
 
     pub fn has_externals(&self, payload: &[u8]) -> bool {
@@ -489,17 +522,31 @@ impl RowLayout {
         }
     }
 
-    /// Appends ends and variable bytes after the fixed part, which is at `out[start..]`, and sets
-    /// the flags.
     fn write_variable<'a>(
         &self,
         out: &mut Vec<u8>,
         start: usize,
         piece: impl Fn(usize) -> Piece<'a>,
     ) {
+        let Ok(()) = self.write_variable_if(out, start, piece, short_enough);
+    }
+    /// Appends ends and variable bytes after the fixed part, which is at `out[start..]`, and sets
+    /// the flags. If `may` refuses so many variable bytes, `out` ends before the fixed part.
+    #[inline]
+    fn write_variable_if<'a, E>(
+        &self,
+        out: &mut Vec<u8>,
+        start: usize,
+        piece: impl Fn(usize) -> Piece<'a>,
+        may: impl FnOnce(usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         let n = self.variable.len();
         let total: usize = (0..n).map(&piece).map(|p| p.bytes.len() + p.room).sum();
-        assert!(total < 1 << 31, "ROW: variable bytes");
+        if let Err(e) = may(total) {
+            out.truncate(start);
+            return Err(e);
+        }
+        assert!(total <= MAX_VARIABLE, "ROW: variable bytes");
         let (wide, ends) = (end_width(total) == 4, out.len());
         out.resize(ends + n * end_width(total), 0);
         let variable = out.len();
@@ -519,6 +566,7 @@ impl RowLayout {
             }
         }
         out[start] = flags;
+        Ok(())
     }
 
     #[inline]

@@ -375,7 +375,7 @@ impl LockTable {
         set.waiters.push(InsertWaiter { trx: trx.clone(), key: key.clone() });
         let ticket = trx.queue(Target::Insert { ranges: ranges.clone(), key });
         drop(set);
-        Err(WouldBlock::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
+        Err(WouldBlock::Lock(LockWait::new(self.clone(), trx.clone(), ticket, false)))
     }
 }
 

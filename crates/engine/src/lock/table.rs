@@ -116,7 +116,8 @@ impl LockTable {
                 let place = row.enqueue(trx, mode, converts);
                 let ticket = trx.queue(Target::Row { key, mode, place });
                 drop(shard);
-                Err(WouldBlock::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
+                let wait = LockWait::new(self.clone(), trx.clone(), ticket, converts);
+                Err(WouldBlock::Lock(wait))
             }
         }
     }

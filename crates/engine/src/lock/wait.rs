@@ -16,15 +16,26 @@ pub struct LockWait {
     locks: Arc<LockTable>,
     trx: Arc<TrxLocks>,
     ticket: u64,
+    converts: bool,
     began: Duration,
 }
 
 impl LockWait {
-    pub(super) fn new(locks: Arc<LockTable>, trx: Arc<TrxLocks>, ticket: u64) -> LockWait {
+    pub(super) fn new(
+        locks: Arc<LockTable>,
+        trx: Arc<TrxLocks>,
+        ticket: u64,
+        converts: bool,
+    ) -> LockWait {
         locks.counters.wait_began();
         let began = locks.now();
         trx.wait.lock().began = began;
-        LockWait { locks, trx, ticket, began }
+        LockWait { locks, trx, ticket, converts, began }
+    }
+    /// Whether the transaction had a lock on the row when it asked for this one. Whether it has one
+    /// now says nothing: the request may have been granted since.
+    pub fn converts(&self) -> bool {
+        self.converts
     }
 
     /// Waits for the lock. After `Ok` the caller repeats its blocked call: a row lock is then

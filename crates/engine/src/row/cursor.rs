@@ -682,8 +682,8 @@ impl Cursor {
             OnConflict::Wait => match locks.lock_row(&trx.locks, key, mode) {
                 Ok(newly) => newly,
                 Err(blocked) => {
-                    self.awaited =
-                        (may_give_back && !locks.holds(&trx.locks, key, Mode::S)).then_some(key);
+                    let newly = matches!(&blocked, WouldBlock::Lock(wait) if !wait.converts());
+                    self.awaited = (may_give_back && newly).then_some(key);
                     return Err(blocked);
                 }
             },

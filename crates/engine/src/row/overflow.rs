@@ -21,7 +21,7 @@ use crate::runtime::let_others_run;
 use crate::trx::Trx;
 use crate::undo::record;
 use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, WouldBlock, space};
-use redolith_types::EXTERNAL_LEN;
+use redolith_types::{EXTERNAL_LEN, RowLayout};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -32,8 +32,10 @@ const DATA: usize = 40;
 const ROOM: usize = PAGE_SIZE - DATA;
 /// A shorter column stays in the row, because moving it would gain little.
 const WORTH: usize = 64;
-/// The upper limit of the bytes of a row.
+/// The upper limit of the bytes of a row with its long columns. A row is not written that is within
+/// a page of it: one that stays inline may then become longer by an UPDATE and can still be read.
 pub(crate) const MAX_ROW: u64 = 1 << 31;
+const MAX_WRITTEN: u64 = MAX_ROW - PAGE_SIZE as u64;
 /// The most bytes of a payload that stays as it is. A longer row is shortened until it fits in half
 /// a page.
 fn max_payload(key_len: usize) -> usize {
@@ -56,6 +58,10 @@ pub(crate) async fn externalize<'p>(
         return Ok(Cow::Borrowed(payload));
     }
     let (layout, max) = (&table.layout, max_payload(key_len));
+    let size = whole_len(layout, payload);
+    if size > MAX_WRITTEN {
+        return Err(Error::RowTooLong { size, max: MAX_WRITTEN as usize });
+    }
     let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));
     let mut columns: Vec<(usize, usize)> =
         layout.inline_lens(payload).filter(|(c, len)| *len > WORTH && !in_key(*c)).collect();
@@ -86,6 +92,11 @@ pub(crate) async fn externalize<'p>(
     Ok(Cow::Owned(row))
 }
 
+/// The bytes of a stored payload with its long columns.
+fn whole_len(layout: &RowLayout, payload: &[u8]) -> u64 {
+    let long = layout.externals(payload).map(|(.., len)| len);
+    long.fold(payload.len() as u64, u64::saturating_add)
+}
 async fn write_chain(trx: &mut Trx, table: &Table, bytes: &[u8]) -> Result<PageNo> {
     let engine = trx.engine.clone();
     let (mut first, mut last) = (0, 0);
@@ -188,12 +199,12 @@ pub(crate) fn part(page: &[u8; PAGE_SIZE]) -> Option<(&[u8], PageNo)> {
 /// its bytes are not in memory twice.
 pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {
     let layout = &table.layout;
-    let mut long = payload.len() as u64;
-    for (_, first, len) in layout.externals(payload) {
-        long = long.saturating_add(len);
-        if long >= MAX_ROW {
-            return Err(cut_short(engine, PageId { space: table.space, no: first }, len, 0));
-        }
+    if let Some((_, first, len)) = layout.externals(payload).find(|(.., len)| *len >= MAX_ROW) {
+        return Err(cut_short(engine, PageId { space: table.space, no: first }, len, 0));
+    }
+    let long = whole_len(layout, payload);
+    if long >= MAX_ROW {
+        return Err(Error::RowTooLong { size: long, max: MAX_ROW as usize });
     }
     // The ends of columns may need more bytes than in the short row.
     let mut row = Vec::with_capacity(long as usize + 4 * layout.columns());
@@ -283,3 +294,6 @@ fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
     m.commit();
     Ok(next == 0)
 }
+
+#[cfg(all(test, not(model)))]
+mod tests;

@@ -7,6 +7,7 @@ use super::{BoxFuture, Runtime, block_on};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use redolith_disk::Disk;
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
@@ -92,6 +93,18 @@ impl Threads {
             .expect("a thread for tasks that get none of their own");
         Threads { disk, timers, shared, stack_bytes: None }
     }
+    /// Runs the task in a thread of its own.
+    fn start(&self, name: &str, task: Arc<Mutex<Option<BoxFuture<()>>>>) -> io::Result<()> {
+        let mut thread = std::thread::Builder::new().name(format!("redolith-{name}"));
+        if let Some(bytes) = self.stack_bytes {
+            thread = thread.stack_size(bytes);
+        }
+        let run = move || {
+            let task = task.lock().take();
+            task.map(block_on);
+        };
+        thread.spawn(run).map(drop)
+    }
 }
 fn keep_time(timers: &Timers, disk: &dyn Disk) {
     let mut s = timers.due.lock();
@@ -111,16 +124,7 @@ impl Runtime for Threads {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         // A thread that cannot be started drops what it was to run, but not the task.
         let task = Arc::new(Mutex::new(Some(task)));
-        let own = task.clone();
-        let mut thread = std::thread::Builder::new().name(format!("redolith-{name}"));
-        if let Some(bytes) = self.stack_bytes {
-            thread = thread.stack_size(bytes);
-        }
-        let started = thread.spawn(move || {
-            let task = own.lock().take();
-            task.map(block_on);
-        });
-        if let Err(e) = started {
+        if let Err(e) = self.start(name, task.clone()) {
             tracing::warn!(
                 "no thread can be started for the background task \"{name}\": {e}. It shares a \
                  thread with others and may take longer. Allow the process more threads"
@@ -128,6 +132,9 @@ impl Runtime for Threads {
             let (task, shared) = (Mutex::new(task.lock().take()), self.shared.clone());
             Arc::new(SharedTask { task, shared }).wake();
         }
+    }
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) -> io::Result<()> {
+        self.start(name, Arc::new(Mutex::new(Some(task))))
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(Sleep {
@@ -249,6 +256,8 @@ mod tests {
         let mut all: Vec<u64> = told.iter().collect();
         all.sort_unstable();
         assert_eq!(all, (0..100).collect::<Vec<u64>>());
+        // A task that blocks would hold the others up.
+        assert!(threads.spawn_thread("test", Box::pin(async { unreachable!() })).is_err());
     }
     #[test]
     fn a_sleep_may_be_without_end() {

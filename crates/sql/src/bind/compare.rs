@@ -200,11 +200,20 @@ impl Binder<'_> {
         negated: bool,
         args: [&ast::Expr; 3],
     ) -> Result<Expr> {
-        let bound = [
+        let hex = args.map(|arg| self.is_hex_number(arg));
+        let mut bound = [
             self.by_value(env, args[0])?,
             self.by_value(env, args[1])?,
             self.by_value(env, args[2])?,
         ];
+        let numeric = |e: &Expr| e.ty.kind.is_numeric();
+        for n in 0..3 {
+            let is_beside_numbers =
+                if n == 0 { bound[1..].iter().all(numeric) } else { numeric(&bound[0]) };
+            if hex[n] && is_beside_numbers {
+                bound[n].change(as_number);
+            }
+        }
         let is_range =
             bound[0].is_column_of_any_query() && bound[1..].iter().all(Expr::is_constant);
         // Whether a date that is no column meets two bounds as a date or as a number, the kinds of

@@ -235,7 +235,7 @@ impl Accumulator {
                     for k in &call.order {
                         let e = &call.args[k.output as usize];
                         let value = Eval::new(at, env).eval(e)?;
-                        sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, key);
+                        sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, key)?;
                     }
                     Ok(())
                 })?;
@@ -370,14 +370,14 @@ pub fn distinct_key<'v>(
                 return Ok(false);
             }
             let number = Value::Double(to_f64(&value).value);
-            sortkey::push(&number, &ExprType::double(), Collation::Binary, env, key);
+            sortkey::push(&number, &ExprType::double(), Collation::Binary, env, key)?;
             continue;
         }
         let value = Eval::new(at, env).eval(e)?;
         if value.is_null() {
             return Ok(false);
         }
-        sortkey::push(&value, &e.ty, e.ty.collation, env, key);
+        sortkey::push(&value, &e.ty, e.ty.collation, env, key)?;
     }
     Ok(true)
 }

@@ -97,12 +97,14 @@ impl<'p> Frames<'p> {
         let own_is_null = push_key(value, *descending, partition.needed(n), self.at, env, row_key)?;
         let limit_is_null =
             push_key(limit, *descending, partition.needed(n), self.at, env, limit_key)?;
-        // A limit beyond all dates is NULL. The side stays, or goes to the end.
+        // A limit beyond all dates is NULL. The side stays, or goes to the end of the dates, which
+        // lie before the rows of NULL in descending order, and behind them in ascending order.
         let beyond = limit_is_null && !own_is_null;
         while side.place < partition.rows() {
             let row = partition.needed(side.place);
             let is_null = push_key(value, *descending, row, self.at, env, row_key)?;
             let moves = match row_key.cmp(&limit_key) {
+                _ if beyond && *descending => !is_null && !*before,
                 _ if beyond => is_null || !*before,
                 Ordering::Less => true,
                 Ordering::Equal => !is_start,
@@ -129,7 +131,7 @@ fn push_key(
     key.clear();
     let needed = [Row::Values(row)];
     let value = Eval::new(Scope { sources: &needed, ..at }, env).eval(e)?;
-    sortkey::push_ordered(&value, &e.ty, e.ty.collation, descending, env, key);
+    sortkey::push_ordered(&value, &e.ty, e.ty.collation, descending, env, key)?;
     Ok(value.is_null())
 }
 

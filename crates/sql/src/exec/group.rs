@@ -237,7 +237,7 @@ impl<'p> Groups<'p> {
         let plan: &'v Grouping = self.plan;
         for e in &plan.keys {
             let value = Eval::new(at, env).output(e)?;
-            sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key);
+            sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key)?;
             values.push(value);
         }
         if let Some(n) = self.last_group
@@ -302,7 +302,7 @@ impl<'p> Groups<'p> {
         let mut ends = vec![0];
         for e in &plan.keys {
             let value = Eval::new(at, env).output(e)?;
-            sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key);
+            sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key)?;
             values.push(value);
             ends.push(self.key.len());
         }

@@ -7,7 +7,7 @@ use super::eval::{Eval, Known, Row, Scope};
 use super::insert_batch::Pending;
 use super::insert_select::insert_select;
 use super::load::{self, FileRow};
-use super::long_rows::{self, LONG_ROW, charge_write};
+use super::long_rows::{self, LONG_ROW};
 use super::row_buffer::read_row_into;
 use super::scan::check_killed;
 use super::spool::Spool;
@@ -240,7 +240,7 @@ impl<'p> Work<'p> {
         cx.env.release_to(mark);
         if payload.len() > LONG_ROW {
             made = made.and_then(|()| {
-                charge_write(
+                long_rows::charge_write(
                     &self.plan.table.engine().layout,
                     &payload,
                     || false,
@@ -308,8 +308,8 @@ impl<'p> Work<'p> {
         if let Some((n, number)) = self.number(env)? {
             values[n] = number;
         }
-        plan.table.engine().layout.encode(&values, payload);
-        Ok(())
+        let memory = &mut env.session.memory.statement;
+        long_rows::encode(&plan.table.engine().layout, &values, payload, memory)
     }
 
     /// Like [`Self::make`] for values that name columns. A named column has the value it was given
@@ -348,7 +348,7 @@ impl<'p> Work<'p> {
                 continue;
             }
             payload.clear();
-            layout.encode(&values, payload);
+            long_rows::encode(layout, &values, payload, &mut env.session.memory.statement)?;
             let so_far = [Row::Stored { def, layout, payload: &payload[..] }];
             values[n] =
                 self.value(n, given, Scope { sources: &so_far, ..at }, env, single)?.into_owned();
@@ -357,8 +357,7 @@ impl<'p> Work<'p> {
             values[n] = number;
         }
         payload.clear();
-        layout.encode(&values, payload);
-        Ok(())
+        long_rows::encode(layout, &values, payload, &mut env.session.memory.statement)
     }
 
     /// The value of column `n` of a new row.
@@ -597,19 +596,16 @@ impl<'p> Work<'p> {
                 }
             }
             if self.plan.constraints.is_some() {
-                layout.update(whole, &changes, &mut new);
+                let memory = &mut cx.env.session.memory.statement;
+                long_rows::update(layout, whole, &changes, &mut new, memory)?;
                 if !check::may_update(self.plan, &new, &mut cx.env)? {
                     return Ok(());
                 }
                 new.clear();
             }
-            layout.update(stored, &changes, &mut new);
-            charge_write(
-                layout,
-                &new,
-                || moves(table, &changes),
-                &mut cx.env.session.memory.statement,
-            )?;
+            let memory = &mut cx.env.session.memory.statement;
+            long_rows::update(layout, stored, &changes, &mut new, memory)?;
+            long_rows::charge_write(layout, &new, || moves(table, &changes), memory)?;
         }
         cx.scratch.handlers.update += 1;
         match cx.trx.update(table, existing.row(), &new).await {

@@ -1,13 +1,48 @@
-//! Charges the memory account before the engine reads or writes a row that is longer than its place
-//! in a page (MEM-1).
-use crate::error::Result;
+//! Charges the memory account before a row that is longer than its place in a page is made, and
+//! before the engine reads or writes it (MEM-1).
+use crate::error::{Result, SqlError};
 use crate::memory::Account;
 use redolith_engine::Trx;
 use redolith_engine::row::cursor::Cursor;
-use redolith_types::RowLayout;
+use redolith_types::{MAX_VARIABLE, RowLayout, Value};
 
 /// Shorter rows are not charged: the buffers of every connection have about this size.
 pub const LONG_ROW: usize = 8 << 10;
+
+/// Appends the payload of a row, if the account has room for it.
+#[inline]
+pub fn encode(
+    layout: &RowLayout,
+    values: &[Value<'_>],
+    out: &mut Vec<u8>,
+    memory: &mut Account,
+) -> Result<()> {
+    layout.encode_if(values, out, |bytes| has_room(bytes, memory))
+}
+/// Appends the payload of a row with changes, if the account has room for it.
+#[inline]
+pub fn update(
+    layout: &RowLayout,
+    old: &[u8],
+    changes: &[(usize, Value<'_>)],
+    out: &mut Vec<u8>,
+    memory: &mut Account,
+) -> Result<()> {
+    layout.update_if(old, changes, out, |bytes| has_room(bytes, memory))
+}
+#[inline]
+fn has_room(bytes: usize, memory: &mut Account) -> Result<()> {
+    if bytes <= LONG_ROW { Ok(()) } else { has_room_for_long(bytes, memory) }
+}
+/// A statement may name one long value in many columns, so that the row has many times the bytes of
+/// everything that the statement was charged for.
+#[cold]
+fn has_room_for_long(bytes: usize, memory: &mut Account) -> Result<()> {
+    if bytes > MAX_VARIABLE {
+        return Err(SqlError::row_too_long(MAX_VARIABLE));
+    }
+    memory.has_room(bytes)
+}
 
 /// Reads the long columns of the cursor's current row. Afterwards `Cursor::whole` is the whole row.
 /// `counted` has the bytes charged for the cursor's previous whole row.

@@ -116,7 +116,7 @@ impl Work<'_> {
                 None => values.extend(made.current().iter().map(Value::borrow)),
                 Some(member) => self.store(made.current(), member, &mut values, &mut cx.env)?,
             }
-            let is_new = self.is_new(&values, &mut cx.env);
+            let is_new = self.is_new(&values, &mut cx.env)?;
             if is_new {
                 self.left -= 1;
                 self.next.row(&values);
@@ -169,12 +169,12 @@ impl Work<'_> {
         result
     }
     /// Whether a row counts, and notes that it has come.
-    fn is_new(&mut self, row: &[Value<'_>], env: &mut Env<'_>) -> bool {
-        let Some(seen) = &mut self.seen else { return true };
+    fn is_new(&mut self, row: &[Value<'_>], env: &mut Env<'_>) -> Result<bool> {
+        let Some(seen) = &mut self.seen else { return Ok(true) };
         self.key.clear();
         for (value, column) in row.iter().zip(&self.recursion.seed.columns) {
-            sortkey::push(value, &column.ty, column.ty.collation, env, &mut self.key);
+            sortkey::push(value, &column.ty, column.ty.collation, env, &mut self.key)?;
         }
-        seen.insert(&self.key).1
+        Ok(seen.insert(&self.key).1)
     }
 }

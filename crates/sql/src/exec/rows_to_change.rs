@@ -46,7 +46,7 @@ impl RowsToChange {
                 let value = answered!(cx, at, Eval::new(at, &mut cx.env).numeric(e));
                 let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
                 let env = &mut cx.env;
-                sortkey::push_ordered(&value, &e.ty, collation, k.descending, env, &mut key);
+                sortkey::push_ordered(&value, &e.ty, collation, k.descending, env, &mut key)?;
             }
             cx.env.release_to(mark);
             if sorter.wants(&key) {

@@ -206,9 +206,14 @@ pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<(u64, u
     Ok((skip, count))
 }
 
+/// Whether a row may be long, though it has no long value: it may have many.
+#[inline]
+fn may_be_long(values: &[Value<'_>], env: &Env<'_>) -> bool {
+    env.is_heavy() || values.len() > 64
+}
 /// Gives a row to the sink. Long values exist twice while the sink writes them.
 fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl RowTarget) -> Result<()> {
-    if !env.is_heavy() {
+    if !may_be_long(values, env) {
         sink.row(values);
         return Ok(());
     }

@@ -266,7 +266,7 @@ impl Counted {
     ) -> Result<bool> {
         self.key.clear();
         for (value, column) in row.iter().zip(&part.columns) {
-            sortkey::push(value, &column.ty, column.ty.collation, env, &mut self.key);
+            sortkey::push(value, &column.ty, column.ty.collation, env, &mut self.key)?;
         }
         if let Some(in_file) = &mut self.in_file {
             // Only a UNION adds the values.

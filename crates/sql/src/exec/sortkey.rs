@@ -12,6 +12,8 @@
 //! | not known (a parameter) | 1 and a double, or 2 and a string |
 use super::env::Env;
 use super::eval::coerce;
+use super::long_rows::LONG_ROW;
+use crate::error::Result;
 use crate::plan::{ExprType, Kind};
 use redolith_types::convert::to_f64;
 use redolith_types::decimal::{MAX_PRECISION, MAX_SCALE, packed_len};
@@ -19,8 +21,19 @@ use redolith_types::json::push_sort_key;
 use redolith_types::key::encode_string;
 use redolith_types::{Collation, Decimal, Value};
 
-/// Appends a value of an expression of type `ty`.
+/// Appends a value of an expression of type `ty`. A key whose bytes the statement's memory has no
+/// room for is an error: a key may have one long value many times.
 pub fn push(
+    value: &Value<'_>,
+    ty: &ExprType,
+    collation: Collation,
+    env: &mut Env<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    push_value(value, ty, collation, env, out);
+    if out.len() > LONG_ROW { env.session.memory.statement.has_room(out.len()) } else { Ok(()) }
+}
+fn push_value(
     value: &Value<'_>,
     ty: &ExprType,
     collation: Collation,
@@ -64,7 +77,7 @@ pub fn push(
     }
 }
 
-/// Appends a value for ORDER BY. For DESC the bytes are inverted.
+/// As [`push`], for ORDER BY. For DESC the bytes are inverted.
 pub fn push_ordered(
     value: &Value<'_>,
     ty: &ExprType,
@@ -72,12 +85,13 @@ pub fn push_ordered(
     descending: bool,
     env: &mut Env<'_>,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     let start = out.len();
-    push(value, ty, collation, env, out);
+    push(value, ty, collation, env, out)?;
     if descending {
         out[start..].iter_mut().for_each(|b| *b = !*b);
     }
+    Ok(())
 }
 
 fn push_json(value: &Value<'_>, out: &mut Vec<u8>) {

@@ -5,7 +5,7 @@ use super::duplicate_entry::duplicate_entry;
 use super::env::Env;
 use super::eval::{Eval, Known, Row, Scope};
 use super::insert::Rewriter;
-use super::long_rows::{self, LONG_ROW, charge_write};
+use super::long_rows::{self, LONG_ROW};
 use super::rows_to_change::RowsToChange;
 use super::scan::Scan;
 use super::subquery::Found;
@@ -138,8 +138,9 @@ pub fn may_become(
     let mut new = std::mem::take(&mut cx.scratch.row);
     new.clear();
     let mark = cx.env.held();
-    layout.update(payload, changes, &mut new);
-    let passes = |env: &mut Env<'_>| -> Result<bool> {
+    let mut passes = |env: &mut Env<'_>| -> Result<bool> {
+        let memory = &mut env.session.memory.statement;
+        long_rows::update(layout, payload, changes, &mut new, memory)?;
         if new.len() > LONG_ROW {
             env.charge(new.len())?;
         }
@@ -173,13 +174,9 @@ pub async fn write_changes(
     let done = async {
         let table = info.engine();
         new.clear();
-        table.layout.update(row.stored, &changes, &mut new);
-        charge_write(
-            &table.layout,
-            &new,
-            || moves(table, &changes),
-            &mut cx.env.session.memory.statement,
-        )?;
+        let memory = &mut cx.env.session.memory.statement;
+        long_rows::update(&table.layout, row.stored, &changes, &mut new, memory)?;
+        long_rows::charge_write(&table.layout, &new, || moves(table, &changes), memory)?;
         drop(changes);
         cx.scratch.handlers.update += 1;
         match cx.trx.update(table, row, &new).await {
@@ -304,7 +301,8 @@ pub fn assign<'v>(
         let value = if a.reads_assigned && !changes.is_empty() {
             let Row::Stored { def, layout, payload } = at.sources[source] else { continue };
             let mut so_far = Vec::new();
-            layout.update(payload, &changes, &mut so_far);
+            let memory = &mut env.session.memory.statement;
+            long_rows::update(layout, payload, &changes, &mut so_far, memory)?;
             let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
             sources[source] = Row::Stored { def, layout, payload: &so_far };
             let value = Eval::new(Scope { sources: &sources, ..at }, env).stored(e, &column.ty)?;

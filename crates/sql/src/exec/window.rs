@@ -60,7 +60,7 @@ async fn with_values(
         key.clear();
         for n in &sort.partition {
             let ty = &inner.output[*n as usize].ty;
-            sortkey::push(&row[*n as usize], ty, ty.collation, &mut cx.env, &mut key);
+            sortkey::push(&row[*n as usize], ty, ty.collation, &mut cx.env, &mut key)?;
         }
         // The row knows where the partition's part of its key ends.
         let mut values: SmallVec<[Value<'_>; 8]> = SmallVec::new();
@@ -69,7 +69,7 @@ async fn with_values(
             let n = k.output as usize;
             let ty = &inner.output[n].ty;
             let value = &row[n];
-            sortkey::push_ordered(value, ty, k.collation, k.descending, &mut cx.env, &mut key);
+            sortkey::push_ordered(value, ty, k.collation, k.descending, &mut cx.env, &mut key)?;
         }
         values.extend(row.iter().map(Value::borrow));
         sorter.push(&key, |row| values.iter().for_each(|v| write(v, row)))?;

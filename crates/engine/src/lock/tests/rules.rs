@@ -43,6 +43,22 @@ fn a_waiting_exclusive_request_blocks_later_shared_ones_but_not_holders() {
     assert_eq!(b.locks.locked_keys(), 0);
 }
 
+/// READ COMMITTED gives back a lock that it did not have before. The request may have been granted
+/// when the caller looks at it. Tests CURSOR-2.
+#[test]
+fn a_granted_request_still_says_whether_the_lock_is_new() {
+    let b = Bench::new();
+    let (t1, t2, t3) = (b.trx(), b.trx(), b.trx());
+    b.lock(&t1, 1, X);
+    let Err(WouldBlock::Lock(wait)) = b.locks.lock_row(&t2, row(1), S) else { panic!("granted") };
+    b.end(&t1);
+    assert!(b.locks.holds(&t2, row(1), S) && !wait.converts());
+    drop(wait);
+    b.lock(&t3, 1, S);
+    let Err(WouldBlock::Lock(wait)) = b.locks.lock_row(&t2, row(1), X) else { panic!("granted") };
+    assert!(wait.converts());
+}
+
 #[test]
 fn an_upgrade_overtakes_the_queue() {
     let b = Bench::new();

@@ -7,12 +7,16 @@
 //!
 //! DEDICATED-1: while a session waits for the flush of written bytes, the flusher runs or is
 //! notified: the writer checks this after each write, and before it sleeps.
-use crate::log::commit::leader::CommitQueue;
+use crate::log::commit::leader::{COPY_SPINS, CommitQueue};
 use crate::log::{Log, WriterMode};
 use crate::sync::notify::Notify;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long the writer sleeps where a thread does not finish its copy.
+const COPY_PAUSE: Duration = Duration::from_micros(50);
 
 /// Which of the two threads run.
 #[derive(Default)]
@@ -67,6 +71,7 @@ impl Log {
     /// Writes until there is nothing to do. Returns false when the log is closed.
     async fn write_for_all(&self) -> bool {
         let (waits, count) = (&self.waits, &self.counters.writer);
+        let mut fruitless = 0;
         loop {
             if self.is_closed() || self.mode() != WriterMode::Dedicated {
                 if let Some(next) = waits.dedicated_leaves() {
@@ -90,9 +95,13 @@ impl Log {
             count.log_writer_no_waits.fetch_add(1, Relaxed);
             let before = waits.written();
             self.write_only();
-            if before == waits.written() {
-                // A session waits for bytes that another thread is still copying.
-                self.yield_now().await;
+            // A session waits for bytes that another thread is still copying.
+            fruitless = if before == waits.written() { fruitless + 1 } else { 0 };
+            match fruitless {
+                0 => {}
+                // A writer with a real-time priority may have taken the CPU from that thread.
+                n if n >= COPY_SPINS => self.runtime.pause(COPY_PAUSE).await,
+                _ => self.yield_now().await,
             }
         }
     }

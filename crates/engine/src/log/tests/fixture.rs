@@ -336,6 +336,10 @@ impl Runtime for TestRuntime {
             if ticks.load(SeqCst) > begun { Poll::Ready(()) } else { Poll::Pending }
         }))
     }
+    #[allow(clippy::disallowed_methods)] // This is the runtime.
+    fn pause(&self, time: Duration) -> BoxFuture<()> {
+        Box::pin(async move { std::thread::sleep(time) })
+    }
     fn yield_now(&self) -> BoxFuture<()> {
         let mut yielded = false;
         Box::pin(std::future::poll_fn(move |cx| {

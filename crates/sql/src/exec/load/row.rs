@@ -3,6 +3,7 @@ use super::super::column_conversion::{convert, zero};
 use super::super::env::Env;
 use super::super::eval::{Eval, Row, Scope};
 use super::super::insert::{Given, Work};
+use super::super::long_rows;
 use super::super::update::now_for;
 use super::FileRow;
 use crate::error::{Result, SqlError};
@@ -42,8 +43,8 @@ pub fn make<'v, 'p: 'v>(
     if let Some((n, number)) = work.number(env)? {
         values[n] = number;
     }
-    plan.table.engine().layout.encode(&values, payload);
-    Ok(())
+    let memory = &mut env.session.memory.statement;
+    long_rows::encode(&plan.table.engine().layout, &values, payload, memory)
 }
 
 /// Like [`make`], for fields that go into user variables, and for SET. The fields are set first, in
@@ -91,7 +92,7 @@ fn make_by_steps<'v, 'p: 'v>(
         let mark = env.held();
         let value = if load.names_columns {
             payload.clear();
-            layout.encode(&values, payload);
+            long_rows::encode(layout, &values, payload, &mut env.session.memory.statement)?;
             let so_far = [Row::Stored { def, layout, payload: &payload[..] }];
             let at = Scope { sources: &so_far, ..at };
             let value = Eval::new(at, env).stored(e, &column.ty)?;
@@ -111,8 +112,7 @@ fn make_by_steps<'v, 'p: 'v>(
         values[n] = number;
     }
     payload.clear();
-    layout.encode(&values, payload);
-    Ok(())
+    long_rows::encode(layout, &values, payload, &mut env.session.memory.statement)
 }
 
 /// A value of SET, converted for its column.

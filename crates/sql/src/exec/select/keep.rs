@@ -1,5 +1,5 @@
 //! What stands between the projected rows of a SELECT and its sink: DISTINCT, sorting and LIMIT.
-use super::{OUT_OF_RANGE, ROWS_PER_TURN, RowTarget, Values, drain, give};
+use super::{OUT_OF_RANGE, ROWS_PER_TURN, RowTarget, Values, drain, give, may_be_long};
 use crate::error::{Result, SqlError};
 use crate::exec::eval::{Eval, Scope};
 use crate::exec::late_rows::LateRows;
@@ -7,6 +7,7 @@ use crate::exec::row_buffer::{KeySet, read_row, write};
 use crate::exec::scan::go_on;
 use crate::exec::{Env, ExecContext, sorting, sortkey};
 use crate::explain::Role;
+use crate::memory::bytes_of;
 use crate::plan::{ExprKind, Kind, SelectPlan};
 use redolith_engine::runtime::give_way;
 use redolith_engine::sort::Sorter;
@@ -121,7 +122,7 @@ impl<'p> Keep<'p> {
         if let Some(seen) = &mut self.distinct {
             self.key.clear();
             for (v, e) in values.iter().zip(&plan.output) {
-                sortkey::push(v, &e.ty, e.ty.collation, env, &mut self.key);
+                sortkey::push(v, &e.ty, e.ty.collation, env, &mut self.key)?;
             }
             let is_known = match self.late {
                 None => !seen.insert(&self.key).1,
@@ -130,6 +131,9 @@ impl<'p> Keep<'p> {
             if is_known {
                 return Ok(());
             }
+        }
+        if may_be_long(&values, env) {
+            env.session.memory.statement.has_room(values.iter().map(bytes_of).sum())?;
         }
         match &mut self.sorter {
             Some(sorter) => {
@@ -153,7 +157,7 @@ impl<'p> Keep<'p> {
                         k.descending,
                         env,
                         &mut self.order_key,
-                    );
+                    )?;
                 }
                 if self.late.is_none() && sorter.wants(&self.order_key) {
                     sorter
