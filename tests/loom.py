@@ -24,6 +24,7 @@ LONG = {
     'log::commit::lsn_waiters::loom_tests::loom_dedicated_comes_and_goes',
     'log::commit::lsn_waiters::loom_tests::loom_one_of_three_gives_up',
     'log::commit::lsn_waiters::loom_tests::loom_two_in_flight',
+    'log::commit::lsn_waiters::loom_tests::loom_two_rest_beside_the_watch',
 }
 
 

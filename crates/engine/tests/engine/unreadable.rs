@@ -115,15 +115,24 @@ fn a_page_that_cannot_be_read_is_repaired_or_refuses_the_start() {
     drop(e);
 
     // A forced start counts a page without a copy as bad, at the level of its space.
-    let mut spaces = BTreeSet::new();
-    for (space, page) in refused.iter().rev().filter(|(space, _)| spaces.insert(*space)) {
+    let (mut spaces, mut needed) = (BTreeSet::new(), 0);
+    for (space, page) in refused.iter().rev() {
         let level = if SpaceId::UNDO.contains(space) { 5 } else { 1 };
         let dir = image.copy("unreadable-forced");
         without_copies(&dir);
         if level > 1 {
-            let (opened, _) = open(&dir.0, *page, true, level - 1);
-            let why = opened.map(drop).unwrap_err().to_string();
-            assert!(why.contains("innodb_force_recovery=5"), "{why}");
+            // Purge may have freed the page: then nothing is to be rolled back from it.
+            match open(&dir.0, *page, true, level - 1).0 {
+                Ok((e, _)) => block_on(e.close()).unwrap(),
+                Err(e) => {
+                    let why = e.to_string();
+                    assert!(why.contains("innodb_force_recovery=5"), "{why}");
+                    needed += 1;
+                }
+            }
+        }
+        if !spaces.insert(*space) {
+            continue;
         }
         let (e, report) = open(&dir.0, *page, true, level).0.unwrap();
         let bad = report.bad_pages.iter().any(|(id, why)| id == page && why.contains("os error 5"));
@@ -131,5 +140,5 @@ fn a_page_that_cannot_be_read_is_repaired_or_refuses_the_start() {
         assert!(is_as(&image, &dir));
         block_on(e.close()).unwrap();
     }
-    assert_eq!(spaces.len(), 3, "{spaces:?}");
+    assert_eq!((spaces.len(), needed > 0), (3, true), "{spaces:?}, {needed}");
 }

@@ -31,7 +31,10 @@ fn no_page_of_a_file_that_is_gone_is_read_again() {
         // What purge leaves behind and what a checkpoint asks for is nothing.
         overflow::free_chain(&e, t.space, root.no, Writer::Any).await.unwrap();
         store.spaces.written_again(&store.spaces.get(t.space).unwrap());
-        assert!(e.stamp_files().await.unwrap());
+        // False: the engine's own task is at it.
+        while !e.stamp_files().await.unwrap() {
+            e.runtime.yield_now().await;
+        }
         e.forget_space(t.space).await;
         assert!(store.spaces.get(t.space).is_none());
     });
