@@ -190,9 +190,13 @@ impl Account {
     /// To be asked before something large is made that is charged when its size is known.
     #[cold]
     pub fn has_room(&mut self, bytes: usize) -> Result<()> {
-        let mark = self.used;
-        self.charge(bytes)?;
-        self.release_to(mark);
+        let used = self.used.saturating_add(bytes);
+        if used > self.limit || used > self.taken.max(self.credit) {
+            let before = self.taken;
+            self.take_for(used)?;
+            self.server.used.fetch_sub(self.taken - before, Relaxed);
+            self.taken = before;
+        }
         Ok(())
     }
     /// Charges or releases the difference after a structure's size has changed from `*counted` to

@@ -153,7 +153,7 @@ impl Engine {
                 rest.failed = false;
                 all
             }
-            Err(_) if self.store.spaces.find(rest.space).is_ok_and(|space| space.is_none()) => true,
+            Err(_) if self.store.spaces.is_known_gone(rest.space) => true,
             Err(e @ Error::Corrupt { .. }) => {
                 tell_failure(&rest.table, &e);
                 true

@@ -250,15 +250,7 @@ pub(crate) async fn free_chain(
             }
             Err(s) => match engine.unblocked(s).await {
                 // The table's space is gone, and the pages with it.
-                Err(_)
-                    if engine
-                        .store
-                        .spaces
-                        .find(space)
-                        .is_ok_and(|s| s.is_none_or(|s| s.is_gone())) =>
-                {
-                    return Ok(());
-                }
+                Err(_) if engine.store.spaces.is_known_gone(space) => return Ok(()),
                 settled => settled?,
             },
         }

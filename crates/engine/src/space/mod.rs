@@ -354,7 +354,11 @@ impl Spaces {
             known => Ok(known),
         }
     }
-    /// Does the same for recovery, but returns `None` also for a table's file that is cut off: that
+    /// Whether the space has gone, so that what an error says of its pages is of no interest.
+    pub fn is_known_gone(&self, id: SpaceId) -> bool {
+        self.find(id).is_ok_and(|space| space.is_none_or(|space| space.is_gone()))
+    }
+    /// Does the same as [`Spaces::find`] for recovery, but returns `None` also for a table's file that is cut off: that
     /// table is lost, and the others are not.
     pub fn find_whole(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         match self.find(id) {
@@ -586,7 +590,8 @@ impl PageIo for Spaces {
         Ok(self.find(space)?.map(|s| s.file.clone()))
     }
     fn is_gone(&self, space: SpaceId) -> bool {
-        self.get(space).is_some_and(|s| s.is_gone())
+        // Who asks has had the file, so a space that is not known has been forgotten.
+        self.get(space).is_none_or(|s| s.is_gone())
     }
     fn written(&self, id: PageId) {
         // A write of the header page does not count, since it follows from a stamp.

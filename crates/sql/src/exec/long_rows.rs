@@ -35,13 +35,13 @@ fn has_room(bytes: usize, memory: &mut Account) -> Result<()> {
     if bytes <= LONG_ROW { Ok(()) } else { has_room_for_long(bytes, memory) }
 }
 /// A statement may name one long value in many columns, so that the row has many times the bytes of
-/// everything that the statement was charged for.
+/// everything that the statement was charged for. The values that it has made are charged already.
 #[cold]
 fn has_room_for_long(bytes: usize, memory: &mut Account) -> Result<()> {
     if bytes > MAX_VARIABLE {
         return Err(SqlError::row_too_long(MAX_VARIABLE));
     }
-    memory.has_room(bytes)
+    memory.has_room(bytes.saturating_sub(memory.used()))
 }
 
 /// Reads the long columns of the cursor's current row. Afterwards `Cursor::whole` is the whole row.

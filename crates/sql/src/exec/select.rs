@@ -16,6 +16,7 @@ use super::subquery::{Found, Results};
 use super::{Env, ExecContext, analyze, into_file, one_table, waits};
 use crate::error::{Result, SqlError};
 use crate::explain::Role;
+use crate::memory::bytes_of;
 use crate::plan::{Expr, ExprKind, Limit, SelectPlan};
 use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
@@ -25,6 +26,9 @@ use smallvec::SmallVec;
 use std::future::Future;
 use std::pin::Pin;
 
+/// A row with more values, which together have more bytes, is charged before it is sent.
+const MANY: usize = 64;
+const MUCH: usize = 64 << 10;
 /// The number of sorted rows that are sent before other tasks get a turn.
 const ROWS_PER_TURN: u64 = 512;
 
@@ -206,10 +210,10 @@ pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<(u64, u
     Ok((skip, count))
 }
 
-/// Whether a row may be long, though it has no long value: it may have many.
+/// Whether a row may be long. It may have no long value, and many.
 #[inline]
 fn may_be_long(values: &[Value<'_>], env: &Env<'_>) -> bool {
-    env.is_heavy() || values.len() > 64
+    env.is_heavy() || values.len() > MANY && values.iter().map(bytes_of).sum::<usize>() > MUCH
 }
 /// Gives a row to the sink. Long values exist twice while the sink writes them.
 fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl RowTarget) -> Result<()> {

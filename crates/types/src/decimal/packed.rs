@@ -68,7 +68,11 @@ impl Decimal {
     /// `pack` never writes, are read as they are.
     pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
         if precision <= MOST_SMALL {
-            return Decimal::unpack_small(precision, scale, bytes);
+            let len = packed_len(precision, scale);
+            return match bytes.first_chunk() {
+                Some(word) if len <= 8 => Decimal::unpack_word(precision, scale, *word, len),
+                _ => Decimal::unpack_small(precision, scale, bytes),
+            };
         }
         let negative = bytes[0] & 0x80 == 0;
         let flip = if negative { 0xff } else { 0 };
@@ -98,6 +102,28 @@ impl Decimal {
         Decimal { coef, scale, negative: negative && !coef.is_zero() }
     }
 
+    /// [`Self::unpack`] of a number whose packed form is the first `len` of eight bytes.
+    #[inline]
+    fn unpack_word(precision: u8, scale: u8, word: [u8; 8], len: usize) -> Decimal {
+        let word = u64::from_be_bytes(word) ^ 1 << 63;
+        let negative = word >> 63 == 1;
+        let mut word = (if negative { !word } else { word }) >> (64 - 8 * len);
+        // From the last group to the first.
+        let (mut coef, mut factor) = (0u64, 1u64);
+        let mut group = |digits: u8| {
+            let bits = 8 * ODD_BYTES[usize::from(digits)];
+            let number = word & ((1 << bits) - 1);
+            word >>= bits;
+            coef = coef.wrapping_add(number.wrapping_mul(factor));
+            factor = factor.wrapping_mul(POW10[usize::from(digits)]);
+        };
+        let int = precision - scale;
+        group(scale % 9);
+        (0..scale / 9).for_each(|_| group(9));
+        (0..int / 9).for_each(|_| group(9));
+        group(int % 9);
+        Decimal { coef: Wide::from_u128(u128::from(coef)), scale, negative: negative && coef != 0 }
+    }
     /// [`Self::unpack`] of a number whose digits fit in 64 bits.
     #[inline]
     fn unpack_small(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
@@ -150,16 +176,17 @@ mod tests {
     fn every_shape_round_trips_at_its_ends() {
         for precision in 1..=65u8 {
             for scale in 0..=precision.min(30) {
-                let mut out = [0; 32];
+                let mut out = [0x5a; 40];
                 let len = packed_len(precision, scale);
                 for negative in [false, true] {
                     let number = Decimal::max_value(precision, scale, negative);
                     number.pack(precision, scale, &mut out[..len]);
                     assert!(is_packed(precision, scale, &out[..len]));
-                    assert_eq!(
-                        Decimal::unpack(precision, scale, &out[..len]).to_string(),
-                        number.to_string()
-                    );
+                    // The bytes behind it do not count.
+                    for end in [len, out.len()] {
+                        let read = Decimal::unpack(precision, scale, &out[..end]);
+                        assert_eq!(read.to_string(), number.to_string());
+                    }
                 }
             }
         }

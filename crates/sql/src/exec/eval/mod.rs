@@ -324,6 +324,10 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     /// The value to calculate with, which is a number or a text that is read as one.
     pub(super) fn number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        // Values are large, and those of a query's columns are numbers: they are not moved again.
+        if e.ty.kind.is_numeric() && !matches!(e.kind, ExprKind::Param(_)) {
+            return self.number_or_text(e);
+        }
         let value = self.number_or_text(e)?;
         Ok(self.legible(e, value))
     }

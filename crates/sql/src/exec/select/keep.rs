@@ -12,6 +12,7 @@ use crate::plan::{ExprKind, Kind, SelectPlan};
 use redolith_engine::runtime::give_way;
 use redolith_engine::sort::Sorter;
 use redolith_engine::temporary::{begin_record, end_record, take_record};
+use redolith_types::Value;
 
 /// DISTINCT, sorting and LIMIT, between the projected rows and the sink.
 pub(super) struct Keep<'p> {
@@ -38,6 +39,13 @@ pub(super) struct Keep<'p> {
     pub(super) sent: usize,
 }
 
+/// A row that is to be sorted is copied, and charged when it has its place: is there room for it?
+fn may_copy(values: &[Value<'_>], env: &mut Env<'_>) -> Result<()> {
+    if !may_be_long(values, env) {
+        return Ok(());
+    }
+    env.session.memory.statement.has_room(values.iter().map(bytes_of).sum())
+}
 /// The number of rows that a sorter has to keep.
 fn sorted_limit(skip: u64, count: u64) -> Option<usize> {
     // A greater limit is not worth the work: then the sorter keeps all rows.
@@ -132,9 +140,6 @@ impl<'p> Keep<'p> {
                 return Ok(());
             }
         }
-        if may_be_long(&values, env) {
-            env.session.memory.statement.has_room(values.iter().map(bytes_of).sum())?;
-        }
         match &mut self.sorter {
             Some(sorter) => {
                 self.order_key.clear();
@@ -160,6 +165,7 @@ impl<'p> Keep<'p> {
                     )?;
                 }
                 if self.late.is_none() && sorter.wants(&self.order_key) {
+                    may_copy(&values, env)?;
                     sorter
                         .push(&self.order_key, |row| values.iter().for_each(|v| write(v, row)))?;
                 }
@@ -179,12 +185,15 @@ impl<'p> Keep<'p> {
         }
         match &mut self.late {
             None => self.all += 1,
-            Some(late) => late.sorter.push(&self.key, |row| {
-                let start = begin_record(row);
-                row.extend_from_slice(&self.order_key);
-                end_record(row, start);
-                values.iter().for_each(|v| write(v, row));
-            })?,
+            Some(late) => {
+                may_copy(&values, env)?;
+                late.sorter.push(&self.key, |row| {
+                    let start = begin_record(row);
+                    row.extend_from_slice(&self.order_key);
+                    end_record(row, start);
+                    values.iter().for_each(|v| write(v, row));
+                })?;
+            }
         }
         Ok(())
     }
