@@ -15,7 +15,7 @@
 //! equal payloads. Values must be of the column's kind (`convert_for_column` ensures it): any other
 //! value is a bug and panics.
 use crate::collation::trim_spaces;
-use crate::decimal::packed_len;
+use crate::decimal::{packed_len, unpack_digits};
 use crate::{Column, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
 use std::convert::Infallible;
 use std::ops::Range;
@@ -224,6 +224,18 @@ impl RowLayout {
         if let Some(last) = bits.last_mut().filter(|_| columns % 8 != 0) {
             *last = (1 << (columns % 8)) - 1;
         }
+    }
+
+    /// The coefficient and the scale of an exact number of up to 18 digits that is not NULL, in a payload
+    /// that has some bytes behind it. None tells nothing about the column.
+    #[inline]
+    pub fn short_coefficient(&self, payload: &[u8], col: usize) -> Option<(i64, u8)> {
+        let Kind::Decimal { precision, scale } = self.slots[col].kind else { return None };
+        if self.is_null(payload, col) {
+            return None;
+        }
+        let at = self.slots[col].at as usize;
+        Some((unpack_digits(precision, scale, &payload[at..])?, scale))
     }
 
     /// The value of a column, borrowing strings from the payload. The column must not be external.

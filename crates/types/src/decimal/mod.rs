@@ -16,6 +16,7 @@ use std::ops::Neg;
 
 use wide::{POW10, Wide};
 
+pub(crate) use packed::unpack_digits;
 pub use packed::{is_packed, packed_len};
 
 pub const MAX_PRECISION: u8 = 65;
@@ -94,6 +95,11 @@ impl Decimal {
         }
     }
 
+    /// The coefficient with its sign, if it has up to 127 bits.
+    pub fn short_coefficient(&self) -> Option<i128> {
+        let coef = i128::try_from(self.coef.to_u128()?).ok()?;
+        Some(if self.negative { -coef } else { coef })
+    }
     /// The greatest number of DECIMAL(precision, scale): all nines.
     pub fn max_value(precision: u8, scale: u8, negative: bool) -> Decimal {
         Decimal { coef: pow10(u32::from(precision)).sub(Wide::from_u128(1)), scale, negative }

@@ -41,6 +41,38 @@ pub fn is_packed(precision: u8, scale: u8, bytes: &[u8]) -> bool {
     })
 }
 
+/// The digits of a number as one integer, if the packed form at the start of `bytes` is short, and
+/// eight bytes are there.
+#[inline]
+pub(crate) fn unpack_digits(precision: u8, scale: u8, bytes: &[u8]) -> Option<i64> {
+    let len = packed_len(precision, scale);
+    let word = bytes.first_chunk().filter(|_| precision <= MOST_SMALL && len <= 8)?;
+    Some(unpack_word(precision, scale, *word, len))
+}
+/// The digits of a number whose packed form is the first `len` of eight bytes. The groups of a
+/// damaged form may be too great; then the digits are any.
+#[inline]
+fn unpack_word(precision: u8, scale: u8, word: [u8; 8], len: usize) -> i64 {
+    let word = u64::from_be_bytes(word) ^ 1 << 63;
+    let negative = word >> 63 == 1;
+    let mut word = (if negative { !word } else { word }) >> (64 - 8 * len);
+    // From the last group to the first.
+    let (mut coef, mut factor) = (0i64, 1i64);
+    let mut group = |digits: u8| {
+        let bits = 8 * ODD_BYTES[usize::from(digits)];
+        let number = (word & ((1 << bits) - 1)) as i64;
+        word >>= bits;
+        coef = coef.wrapping_add(number.wrapping_mul(factor));
+        factor = factor.wrapping_mul(POW10[usize::from(digits)] as i64);
+    };
+    let int = precision - scale;
+    group(scale % 9);
+    (0..scale / 9).for_each(|_| group(9));
+    (0..int / 9).for_each(|_| group(9));
+    group(int % 9);
+    if negative { coef.wrapping_neg() } else { coef }
+}
+
 impl Decimal {
     /// Writes the packed form into `out`, which has `packed_len(precision, scale)` bytes. The
     /// number must fit (`fits`).
@@ -68,10 +100,9 @@ impl Decimal {
     /// `pack` never writes, are read as they are.
     pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
         if precision <= MOST_SMALL {
-            let len = packed_len(precision, scale);
-            return match bytes.first_chunk() {
-                Some(word) if len <= 8 => Decimal::unpack_word(precision, scale, *word, len),
-                _ => Decimal::unpack_small(precision, scale, bytes),
+            return match unpack_digits(precision, scale, bytes) {
+                Some(digits) => Decimal::from_parts(digits.into(), scale),
+                None => Decimal::unpack_small(precision, scale, bytes),
             };
         }
         let negative = bytes[0] & 0x80 == 0;
@@ -102,28 +133,6 @@ impl Decimal {
         Decimal { coef, scale, negative: negative && !coef.is_zero() }
     }
 
-    /// [`Self::unpack`] of a number whose packed form is the first `len` of eight bytes.
-    #[inline]
-    fn unpack_word(precision: u8, scale: u8, word: [u8; 8], len: usize) -> Decimal {
-        let word = u64::from_be_bytes(word) ^ 1 << 63;
-        let negative = word >> 63 == 1;
-        let mut word = (if negative { !word } else { word }) >> (64 - 8 * len);
-        // From the last group to the first.
-        let (mut coef, mut factor) = (0u64, 1u64);
-        let mut group = |digits: u8| {
-            let bits = 8 * ODD_BYTES[usize::from(digits)];
-            let number = word & ((1 << bits) - 1);
-            word >>= bits;
-            coef = coef.wrapping_add(number.wrapping_mul(factor));
-            factor = factor.wrapping_mul(POW10[usize::from(digits)]);
-        };
-        let int = precision - scale;
-        group(scale % 9);
-        (0..scale / 9).for_each(|_| group(9));
-        (0..int / 9).for_each(|_| group(9));
-        group(int % 9);
-        Decimal { coef: Wide::from_u128(u128::from(coef)), scale, negative: negative && coef != 0 }
-    }
     /// [`Self::unpack`] of a number whose digits fit in 64 bits.
     #[inline]
     fn unpack_small(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {

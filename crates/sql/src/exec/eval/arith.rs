@@ -70,6 +70,11 @@ impl<'v> Eval<'v, '_, '_> {
         if node.ty.kind.is_string() {
             return self.bits_of_bytes(op, sides);
         }
+        if node.ty.kind == Kind::Decimal
+            && let Some(value) = self.short_arith(op, sides, node)?
+        {
+            return Ok(value);
+        }
         let a = self.number(&sides[0])?;
         if a.is_null() {
             return Ok(Value::Null);

@@ -29,6 +29,7 @@ mod periods;
 mod print;
 mod regexp;
 mod sets;
+mod short_decimal;
 mod soundex;
 mod strings;
 mod subquery;

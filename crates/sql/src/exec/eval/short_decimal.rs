@@ -1,0 +1,129 @@
+//! Sums, differences and products of short exact numbers. They are calculated as integers, and only
+//! the result of a whole tree becomes a value: a value of a DECIMAL is large, and is moved often.
+use super::{Eval, Row};
+use crate::error::Result;
+use crate::plan::expr_type::UNKNOWN_DECIMALS;
+use crate::plan::{ArithOp, Expr, ExprKind, Kind};
+use redolith_types::decimal::MAX_SCALE;
+use redolith_types::{Decimal, Value};
+
+/// `digits` / 10^`scale`.
+#[derive(Clone, Copy)]
+struct Short {
+    digits: i128,
+    scale: u8,
+}
+enum Found {
+    Number(Short),
+    Null,
+    /// Another kind of value or of expression, or too many digits.
+    Other,
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    /// The value of an operation whose type is DECIMAL, if all that it consists of is short; None
+    /// if it is to be calculated in the general way, with the same result.
+    pub(super) fn short_arith(
+        &mut self,
+        op: ArithOp,
+        sides: &'v [Expr; 2],
+        node: &'v Expr,
+    ) -> Result<Option<Value<'v>>> {
+        Ok(match self.short_operation(op, sides, node)? {
+            Found::Number(Short { digits, scale }) => {
+                Some(Value::Decimal(Decimal::from_parts(digits, scale)))
+            }
+            Found::Null => Some(Value::Null),
+            Found::Other => None,
+        })
+    }
+    fn short_operation(
+        &mut self,
+        op: ArithOp,
+        sides: &'v [Expr; 2],
+        node: &'v Expr,
+    ) -> Result<Found> {
+        if !matches!(op, ArithOp::Add | ArithOp::Subtract | ArithOp::Multiply) {
+            return Ok(Found::Other);
+        }
+        let a = match self.short(&sides[0])? {
+            Found::Number(a) => a,
+            other => return Ok(other),
+        };
+        let b = match self.short(&sides[1])? {
+            Found::Number(b) => b,
+            other => return Ok(other),
+        };
+        let result = match op {
+            ArithOp::Multiply => a.times(b),
+            ArithOp::Add => a.plus(b),
+            _ => a.plus(Short { digits: -b.digits, scale: b.scale }),
+        };
+        let Some(result) = result else { return Ok(Found::Other) };
+        // As in `decimal_arith`: some zeros have no decimals.
+        let is_bare = result.digits == 0
+            && node.ty.decimals < UNKNOWN_DECIMALS
+            && match op {
+                ArithOp::Multiply => (a.digits < 0) != (b.digits < 0),
+                ArithOp::Subtract => true,
+                _ => a.digits != 0,
+            };
+        let scale = if is_bare { 0 } else { result.scale };
+        Ok(Found::Number(Short { digits: result.digits, scale }))
+    }
+    fn short(&mut self, e: &'v Expr) -> Result<Found> {
+        let exact = e.ty.kind == Kind::Decimal || e.ty.kind.is_integer();
+        match &e.kind {
+            ExprKind::Column { source, column } if exact => {
+                self.env.step()?;
+                let Some(row) = self.at.sources.get(usize::from(*source)) else {
+                    return Ok(Found::Null);
+                };
+                if let Row::Stored { layout, payload, .. } = row
+                    && let Some((digits, scale)) =
+                        layout.short_coefficient(payload, usize::from(*column))
+                {
+                    return Ok(Found::Number(Short { digits: digits.into(), scale }));
+                }
+                Ok(number(&row.stored(usize::from(*column))))
+            }
+            ExprKind::Literal(value) if exact => Ok(number(value)),
+            ExprKind::Param(n) if exact => Ok(number(&self.at.params[*n as usize])),
+            ExprKind::Arith { op, sides } if e.ty.kind == Kind::Decimal => {
+                self.env.step()?;
+                self.short_operation(*op, sides, e)
+            }
+            _ => Ok(Found::Other),
+        }
+    }
+}
+fn number(value: &Value<'_>) -> Found {
+    match value {
+        Value::Int(n) => Found::Number(Short { digits: (*n).into(), scale: 0 }),
+        Value::UInt(n) => Found::Number(Short { digits: (*n).into(), scale: 0 }),
+        Value::Decimal(n) => match n.short_coefficient() {
+            Some(digits) => Found::Number(Short { digits, scale: n.scale() }),
+            None => Found::Other,
+        },
+        Value::Null => Found::Null,
+        _ => Found::Other,
+    }
+}
+impl Short {
+    fn times(self, other: Short) -> Option<Short> {
+        let scale = self.scale + other.scale;
+        let digits = self.digits.checked_mul(other.digits).filter(|_| scale <= MAX_SCALE)?;
+        Some(Short { digits, scale })
+    }
+    fn plus(self, other: Short) -> Option<Short> {
+        let scale = self.scale.max(other.scale);
+        let digits = self.at(scale)?.checked_add(other.at(scale)?)?;
+        Some(Short { digits, scale })
+    }
+    fn at(self, scale: u8) -> Option<i128> {
+        match scale - self.scale {
+            0 => Some(self.digits),
+            more => self.digits.checked_mul(10i128.checked_pow(more.into())?),
+        }
+    }
+}
