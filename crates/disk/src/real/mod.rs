@@ -13,7 +13,7 @@
 //! REAL-4: the lock of a directory outlives the process until none of its operations is in flight.
 //! Operations that io_uring has begun for a killed process go on, and must not meet the writes of
 //! the next process. The ring registers the lock's file, and the kernel drops registered files when
-//! the ring's last request has ended.
+//! the ring's last request has ended. A kernel that registers no files gets no ring.
 //!
 //! Lock order: a file's `size` lock and the queue's lock are leaves.
 use crate::{Create, Disk, File, OpenHow, Processors};
@@ -261,7 +261,7 @@ impl Disk for RealDisk {
                 Err(e) => return Err(at(&path, e)),
             }
         }
-        let place = self.shared.queue().keep_open(&fd);
+        let place = self.shared.queue().keep_open(&fd).map_err(|e| at(&path, e))?;
         Ok(Box::new(DirLock { _fd: fd, shared: self.shared.clone(), place }))
     }
     fn now(&self) -> Duration {

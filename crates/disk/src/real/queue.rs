@@ -99,7 +99,11 @@ impl Queue {
         if kind == QueueKind::Threads {
             return Queue::Pool(Pool::start());
         }
-        match Ring::start() {
+        Queue::of(kind, Ring::start())
+    }
+    /// The ring, or threads where the kernel refuses it.
+    pub fn of(kind: QueueKind, ring: io::Result<Ring>) -> Queue {
+        match ring {
             Ok(ring) => Queue::Ring(ring),
             Err(e) => {
                 assert!(kind == QueueKind::Auto, "io_uring refused: {e}");
@@ -118,10 +122,10 @@ impl Queue {
     /// Keeps the file open until no operation is in flight, even when this process dies (REAL-4).
     /// Returns `None` for the thread pool, which needs no such help because threads end with their
     /// system calls.
-    pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
+    pub fn keep_open(&self, file: &OwnedFd) -> io::Result<Option<u32>> {
         match self {
-            Queue::Ring(ring) => ring.keep_open(file),
-            Queue::Pool(_) => None,
+            Queue::Ring(ring) => ring.keep_open(file).map(Some),
+            Queue::Pool(_) => Ok(None),
         }
     }
     pub fn let_go(&self, place: u32) {

@@ -19,7 +19,7 @@
 //! sessions that wait for it must not hold ours.
 use super::queue::{AbortOnPanic, Pending};
 use crate::Op;
-use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, Probe, Submitter, cqueue, opcode, squeue, types};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -39,13 +39,19 @@ const IORING_ENTER_GETEVENTS: u32 = 1;
 const RWF_DSYNC: i32 = 2;
 const RWF_ATOMIC: i32 = 0x40;
 /// Places for registered files, which the kernel keeps open (REAL-4).
-const PLACES: u32 = 64;
+pub(super) const PLACES: u32 = 64;
+/// The ways to ask for empty places, the best first. The first is known since kernel 5.19, the
+/// second since 5.5.
+pub(super) const WAYS_TO_PLACES: [Registration; 2] = [
+    |submitter| submitter.register_files_sparse(PLACES),
+    |submitter| submitter.register_files(&[-1; PLACES as usize]),
+];
+pub(super) type Registration = fn(&Submitter<'_>) -> io::Result<()>;
 
 pub(super) struct Ring {
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
-    /// A bit mask of the taken places for registered files. All are taken where the kernel has no
-    /// such places (before 5.19).
+    /// A bit mask of the taken places for registered files.
     places: Mutex<u64>,
 }
 struct Core {
@@ -62,6 +68,11 @@ struct State {
 
 impl Ring {
     pub fn start() -> io::Result<Ring> {
+        Ring::start_with(&WAYS_TO_PLACES)
+    }
+    /// Fails, too, where no registration gives places, because without them a killed process could
+    /// give a directory's lock back while its writes are in flight (REAL-4).
+    pub fn start_with(ways_to_places: &[Registration]) -> io::Result<Ring> {
         let ring: IoUring = IoUring::builder().setup_cqsize(CQ_ENTRIES).build(SQ_ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -73,23 +84,24 @@ impl Ring {
         }
         let core = Arc::new(Core { ring, state: Mutex::default(), stop: AtomicBool::new(false) });
         core.try_out()?;
+        // Kernels before 5.13 register files only while no thread is in the kernel with the ring,
+        // so the completion thread begins afterwards.
+        core.register_places(ways_to_places)?;
         let thread = {
             let core = core.clone();
             std::thread::Builder::new().name("disk-ring".into()).spawn(move || core.complete())?
         };
-        let places =
-            if core.ring.submitter().register_files_sparse(PLACES).is_ok() { 0 } else { u64::MAX };
-        Ok(Ring { core, thread: Some(thread), places: Mutex::new(places) })
+        Ok(Ring { core, thread: Some(thread), places: Mutex::new(0) })
     }
-    pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
+    pub fn keep_open(&self, file: &OwnedFd) -> io::Result<u32> {
         let mut places = self.places.lock();
         let place = (!*places).trailing_zeros();
-        let kept = place < PLACES
-            && self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()]).is_ok();
-        kept.then(|| {
-            *places |= 1 << place;
-            place
-        })
+        if place == PLACES {
+            return Err(io::Error::other(format!("a process locks at most {PLACES} directories")));
+        }
+        self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()])?;
+        *places |= 1 << place;
+        Ok(place)
     }
     pub fn let_go(&self, place: u32) {
         let mut places = self.places.lock();
@@ -138,6 +150,17 @@ impl Core {
             "io_uring answers something else than was asked"
         );
         Ok(())
+    }
+    fn register_places(&self, ways: &[Registration]) -> io::Result<()> {
+        let mut refused = io::Error::from(io::ErrorKind::Unsupported);
+        for register in ways {
+            match register(&self.ring.submitter()) {
+                Ok(()) => return Ok(()),
+                Err(e) => refused = e,
+            }
+        }
+        let why = format!("it cannot keep the locks of directories: {refused}");
+        Err(io::Error::new(refused.kind(), why))
     }
     /// Pushes an entry. The caller holds the state lock and has counted the entry.
     fn push(&self, entry: &squeue::Entry) {

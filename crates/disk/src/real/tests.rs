@@ -193,21 +193,57 @@ fn a_data_directory_is_locked_once() {
     assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
 }
 
+/// As a kernel before 5.19 refuses to register sparse files.
+fn refused(_: &io_uring::Submitter<'_>) -> io::Result<()> {
+    Err(Errno::INVAL.into())
+}
+/// As [`RealDisk::with_queue`], with places for registered files that are got in these ways.
+fn with_places(kind: QueueKind, ways: &[ring::Registration]) -> RealDisk {
+    let disk = RealDisk::with_queue(kind);
+    let queue = Queue::of(kind, ring::Ring::start_with(ways));
+    assert!(disk.shared.queue.set(queue).is_ok());
+    disk
+}
+
 /// REAL-4: when a process closes all its descriptors, as it does when it ends, the lock lasts as
-/// long as the ring and not longer.
+/// long as the ring and not longer, on older kernels, too.
 #[test]
 fn a_lock_lasts_as_long_as_the_ring() {
-    let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
-    let file = open(&dir.path(LOCK_FILE), OFlags::RDWR | OFlags::CREATE).unwrap();
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-    if disk.shared.queue().keep_open(&file).is_none() {
-        return; // an older kernel
+    let [_, old] = ring::WAYS_TO_PLACES;
+    for ways in [&ring::WAYS_TO_PLACES, &[refused, old]] {
+        let (dir, disk) = (Dir::new(), with_places(QueueKind::Ring, ways));
+        let file = open(&dir.path(LOCK_FILE), OFlags::RDWR | OFlags::CREATE).unwrap();
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        locked.unwrap();
+        disk.shared.queue().keep_open(&file).unwrap();
+        drop(file);
+        let error = RealDisk::new().lock_dir(&dir.0).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(disk);
+        assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
     }
-    drop(file);
-    let error = RealDisk::new().lock_dir(&dir.0).err().unwrap();
-    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-    drop(disk);
-    assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
+}
+/// REAL-4: a ring that cannot keep locks is not used.
+#[test]
+fn threads_replace_a_ring_without_places() {
+    let (dir, disk) = (Dir::new(), with_places(QueueKind::Auto, &[refused, refused]));
+    assert_eq!(disk.queue_kind(), QueueKind::Threads);
+    let _held = disk.lock_dir(&dir.0).unwrap();
+    let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+    wait(&*file, Op::Write(filled(ALIGN, 1)), 0).0.unwrap();
+    assert_eq!(read(&*file, 0, ALIGN), filled(ALIGN, 1)[..]);
+}
+/// REAL-4: a lock that the ring cannot keep is not given.
+#[test]
+fn directories_are_locked_while_there_are_places() {
+    let disk = RealDisk::with_queue(QueueKind::Ring);
+    let dirs: Vec<Dir> = (0..=ring::PLACES).map(|_| Dir::new()).collect();
+    let (last, first) = dirs.split_last().unwrap();
+    let mut locks: Vec<_> = first.iter().map(|dir| disk.lock_dir(&dir.0).unwrap()).collect();
+    let error = disk.lock_dir(&last.0).err().unwrap().to_string();
+    assert!(error.contains("64 directories"), "{error}");
+    locks.pop();
+    disk.lock_dir(&last.0).unwrap();
 }
 
 #[test]
