@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+mod enter;
 mod file;
 mod memory;
 mod pool;
@@ -42,6 +43,7 @@ mod standard_output;
 #[cfg(test)]
 mod tests;
 
+pub use enter::enter_ring;
 pub use memory::{available_memory_bytes, memory_bytes};
 pub use schedule::{
     Contention, Placement, Thread, bind_thread, calculate_in_background, calculate_in_foreground,

@@ -17,6 +17,7 @@
 //!
 //! The lock covers pushing, but not the system call: the kernel has a lock of its own there, and
 //! sessions that wait for it must not hold ours.
+use super::enter::enter_ring;
 use super::queue::{AbortOnPanic, Pending};
 use crate::Op;
 use io_uring::{IoUring, Probe, Submitter, cqueue, opcode, squeue, types};
@@ -28,7 +29,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 const SQ_ENTRIES: u32 = 256;
 const CQ_ENTRIES: u32 = 1024;
@@ -59,6 +59,9 @@ struct Core {
     /// The mutex also guards the submission queue.
     state: Mutex<State>,
     stop: AtomicBool,
+    /// How many of the next submissions fail for want of memory.
+    #[cfg(test)]
+    refusals: std::sync::atomic::AtomicU32,
 }
 #[derive(Default)]
 struct State {
@@ -82,7 +85,13 @@ impl Ring {
         {
             return Err(io::Error::other("kernel too old"));
         }
-        let core = Arc::new(Core { ring, state: Mutex::default(), stop: AtomicBool::new(false) });
+        let core = Arc::new(Core {
+            ring,
+            state: Mutex::default(),
+            stop: AtomicBool::new(false),
+            #[cfg(test)]
+            refusals: Default::default(),
+        });
         core.try_out()?;
         // Kernels before 5.13 register files only while no thread is in the kernel with the ring,
         // so the completion thread begins afterwards.
@@ -92,6 +101,10 @@ impl Ring {
             std::thread::Builder::new().name("disk-ring".into()).spawn(move || core.complete())?
         };
         Ok(Ring { core, thread: Some(thread), places: Mutex::new(0) })
+    }
+    #[cfg(test)]
+    pub fn refuse_next(&self, submissions: u32) {
+        self.core.refusals.store(submissions, Ordering::Release);
     }
     pub fn keep_open(&self, file: &OwnedFd) -> io::Result<u32> {
         let mut places = self.places.lock();
@@ -215,22 +228,26 @@ impl Core {
     fn enter(&self, n: u32) {
         let mut left = n;
         while left > 0 {
-            // SAFETY: no argument structure is passed, and the entries were pushed with their
-            // buffers owned (see `push`).
-            match unsafe { self.ring.submitter().enter::<()>(left, 0, 0, None) } {
-                Ok(0) => return,
-                Ok(taken) => left = left.saturating_sub(taken as u32),
-                Err(e) => match e.raw_os_error().map(Errno::from_raw_os_error) {
-                    Some(Errno::INTR) => {}
-                    // The kernel is out of memory for requests; requests in flight will give memory
-                    // back.
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
-                    Some(Errno::AGAIN | Errno::BUSY) => {
-                        std::thread::sleep(Duration::from_millis(1))
-                    }
-                    _ => panic!("io_uring_enter: {e}"),
-                },
+            let taken = enter_ring(|| {
+                #[cfg(test)]
+                self.refuse_as_told()?;
+                // SAFETY: no argument structure is passed, and the entries were pushed with their
+                // buffers owned (see `push`).
+                unsafe { self.ring.submitter().enter::<()>(left, 0, 0, None) }
+            });
+            if taken == 0 {
+                return;
             }
+            left = left.saturating_sub(taken as u32);
+        }
+    }
+    /// Fails as the kernel does when it has no memory, as often as a test asks for.
+    #[cfg(test)]
+    fn refuse_as_told(&self) -> io::Result<()> {
+        let one_less = |refusals: u32| refusals.checked_sub(1);
+        match self.refusals.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less) {
+            Ok(_) => Err(Errno::NOMEM.into()),
+            Err(_) => Ok(()),
         }
     }
 
@@ -278,11 +295,10 @@ impl Core {
             if !out.is_empty() {
                 return;
             }
-            // SAFETY: nothing is submitted and no argument structure is passed.
-            match unsafe { self.ring.submitter().enter::<()>(0, 1, IORING_ENTER_GETEVENTS, None) } {
-                Err(e) if e.kind() != io::ErrorKind::Interrupted => panic!("io_uring_enter: {e}"),
-                _ => {}
-            }
+            enter_ring(|| {
+                // SAFETY: nothing is submitted and no argument structure is passed.
+                unsafe { self.ring.submitter().enter::<()>(0, 1, IORING_ENTER_GETEVENTS, None) }
+            });
         }
     }
 }

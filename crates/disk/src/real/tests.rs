@@ -276,9 +276,12 @@ fn wait(file: &dyn File, op: Op, offset: u64) -> (io::Result<()>, Option<Aligned
 /// Many threads submit many operations each at once: every buffer comes back once, with the right
 /// content.
 fn submits(kind: QueueKind, direct: bool) {
+    submits_to(&RealDisk::with_queue(kind), kind, direct);
+}
+fn submits_to(disk: &RealDisk, kind: QueueKind, direct: bool) {
     const THREADS: usize = 4;
     const EACH: usize = 700; // more than the ring holds
-    let (dir, disk) = (Dir::new(), RealDisk::with_queue(kind));
+    let dir = Dir::new();
     let file = disk.open(&dir.path("f"), OpenHow::create(direct)).unwrap();
     assert_eq!(disk.queue_kind(), kind);
     let run = |write: bool| {
@@ -329,6 +332,14 @@ fn submits(kind: QueueKind, direct: bool) {
 fn submitted_through_the_ring() {
     submits(QueueKind::Ring, true);
     submits(QueueKind::Ring, false);
+}
+/// A kernel without memory for a while loses no operation and does none twice.
+#[test]
+fn submitted_while_the_kernel_has_no_memory() {
+    let disk = RealDisk::with_queue(QueueKind::Ring);
+    let Queue::Ring(ring) = disk.shared.queue() else { panic!("a ring was asked for") };
+    ring.refuse_next(100);
+    submits_to(&disk, QueueKind::Ring, true);
 }
 #[test]
 fn submitted_through_threads() {
