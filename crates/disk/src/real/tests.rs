@@ -1,6 +1,7 @@
 use super::*;
 use crate::test_dir::Dir;
 use crate::{ALIGN, AlignedBuf, Io, Op};
+use rustix::fs::FlockOperation;
 use std::sync::mpsc;
 
 fn filled(len: usize, seed: u8) -> AlignedBuf {
@@ -118,6 +119,7 @@ fn zero_fill_does_what_fallocate_does() {
             bypass,
             size: Mutex::new(()),
             atomic_bytes: Default::default(),
+            dir_lock: disk.shared.locks.of(&path),
             shared: disk.shared.clone(),
         };
         inner.zero_fill(5_000, (2 << 20) + 100).unwrap();
@@ -244,6 +246,84 @@ fn directories_are_locked_while_there_are_places() {
     assert!(error.contains("64 directories"), "{error}");
     locks.pop();
     disk.lock_dir(&last.0).unwrap();
+}
+
+/// Whether a process would get the lock of the directory at once.
+fn is_free(dir: &Dir) -> bool {
+    let file = open(&dir.path(LOCK_FILE), OFlags::RDWR).unwrap();
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+/// REAL-5: a lock that is dropped while a write is in flight is given back when the write has
+/// ended, and a file that is still open does not keep it.
+#[test]
+fn a_lock_is_given_back_behind_the_last_write() {
+    for (kind, threads) in [(QueueKind::Ring, 1), (QueueKind::Threads, pool::THREADS)] {
+        let (dir, elsewhere, disk) = (Dir::new(), Dir::new(), RealDisk::with_queue(kind));
+        let held = disk.lock_dir(&dir.0).unwrap();
+        let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+        let other = disk.open(&elsewhere.path("f"), OpenHow::create(true)).unwrap();
+        other.set_len(ALIGN as u64).unwrap();
+        // Reads elsewhere hold up all threads that tell of what has ended.
+        let (hold_up, (told, wait_until_held)) = (Arc::new(Mutex::new(())), mpsc::channel());
+        let holding = hold_up.lock();
+        for _ in 0..threads {
+            let (hold_up, told) = (hold_up.clone(), told.clone());
+            let done = move |_: io::Result<()>, _| {
+                told.send(()).unwrap();
+                drop(hold_up.lock());
+            };
+            let op = Op::Read(AlignedBuf::new(ALIGN));
+            other.submit(Io { op, offset: 0, done: Box::new(done) });
+        }
+        (0..threads).for_each(|_| wait_until_held.recv().unwrap());
+        let (tx, rx) = mpsc::channel();
+        let done = {
+            let path = dir.path(LOCK_FILE);
+            move |result: io::Result<()>, _| {
+                let again = open(&path, OFlags::RDWR).unwrap();
+                let locked = rustix::fs::flock(&again, FlockOperation::NonBlockingLockExclusive);
+                tx.send((result, locked)).unwrap();
+            }
+        };
+        file.submit(Io { op: Op::Write(filled(ALIGN, 1)), offset: 0, done: Box::new(done) });
+        drop(held);
+        assert!(!is_free(&dir), "{kind:?}");
+        drop(holding);
+        let (written, locked) = rx.recv().unwrap();
+        written.unwrap();
+        locked.unwrap();
+    }
+}
+/// REAL-5, for a write on the thread of its caller.
+#[test]
+fn a_lock_is_given_back_behind_a_blocking_change() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let held = disk.lock_dir(&dir.0).unwrap();
+    let path = dir.path("sub/../f");
+    disk.create_dir_all(&dir.path("sub")).unwrap();
+    let file = Arc::new(Inner {
+        fd: open(&path, OFlags::RDWR | OFlags::CREATE).unwrap(),
+        path: path.clone(),
+        direct: false,
+        bypass: false,
+        size: Mutex::new(()),
+        atomic_bytes: Default::default(),
+        dir_lock: disk.shared.locks.of(&path),
+        shared: disk.shared.clone(),
+    });
+    let holding = file.size.lock();
+    let changing = {
+        let file = RealFile(file.clone());
+        std::thread::spawn(move || file.set_len(100))
+    };
+    while file.dir_lock.strong_count() < 2 {
+        std::thread::yield_now();
+    }
+    drop(held);
+    assert!(!is_free(&dir));
+    drop(holding);
+    changing.join().unwrap().unwrap();
+    assert!(is_free(&dir));
 }
 
 #[test]
