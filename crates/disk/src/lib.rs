@@ -35,8 +35,8 @@ pub use medium::Loss;
 pub use overlay::OverlayDisk;
 pub use real::{
     Contention, Placement, QueueKind, RealDisk, Thread, available_memory_bytes, bind_thread,
-    calculate_in_background, calculate_in_foreground, memory_bytes, place_thread, process_cpus,
-    standard_output_to, this_thread, unbind_this_thread,
+    calculate_in_background, calculate_in_foreground, enter_ring, memory_bytes, place_thread,
+    process_cpus, standard_output_to, this_thread, unbind_this_thread,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use record::RecordingDisk;

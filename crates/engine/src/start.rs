@@ -41,7 +41,8 @@ const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 impl Engine {
     /// Opens the directory, or makes a new instance if the directory is empty. The report says what
     /// was done. The future has to be polled to its end: the engine's tasks write the files from
-    /// early on, and one that is dropped gives the directory's lock back while they go on.
+    /// early on, and one that is dropped gives the directory's lock back, when no write is in
+    /// flight, while they go on.
     pub async fn open(
         config: Config,
         disk: Arc<dyn Disk>,

@@ -1,5 +1,6 @@
 //! An open file of the real disk: whole reads and writes at an offset, durable writes, and the
 //! file's length.
+use super::dir_lock::DirLock;
 use super::queue::Pending;
 use super::{Shared, again, at};
 use crate::{ALIGN, AlignedBuf, File, Io, assert_aligned};
@@ -9,8 +10,8 @@ use rustix::io::{Errno, ReadWriteFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 pub(super) struct RealFile(pub Arc<Inner>);
 
@@ -25,6 +26,8 @@ pub(super) struct Inner {
     pub size: Mutex<()>,
     /// The least and the most bytes of an atomic write; 0 where there are none.
     pub atomic_bytes: (AtomicU32, AtomicU32),
+    /// The lock of the file's directory, which all that changes the file holds (REAL-5).
+    pub dir_lock: Weak<DirLock>,
     pub shared: Arc<Shared>,
 }
 
@@ -199,6 +202,7 @@ impl File for RealFile {
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         assert_aligned(self.0.direct, buf, offset);
+        let _lock = self.0.dir_lock.upgrade();
         self.0.write_at(buf, offset)
     }
     fn reports_apart(&self) -> bool {
@@ -211,9 +215,11 @@ impl File for RealFile {
     }
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         assert_aligned(self.0.direct, buf, offset);
+        let _lock = self.0.dir_lock.upgrade();
         self.0.write_durable_at(buf, offset)
     }
     fn sync(&self) -> io::Result<()> {
+        let _lock = self.0.dir_lock.upgrade();
         self.0.sync()
     }
     fn len(&self) -> io::Result<u64> {
@@ -233,6 +239,7 @@ impl File for RealFile {
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
         let f = &*self.0;
+        let _lock = f.dir_lock.upgrade();
         let _one = f.size.lock();
         let old = self.len()?;
         let cut = |len| {

@@ -10,27 +10,25 @@
 //! REAL-2: an error is returned once, and the call is not repeated, except after EINTR: a second
 //! fdatasync after a failed fdatasync may report success for lost data.
 //! REAL-3: an operation in flight owns its file descriptor and its buffer.
-//! REAL-4: the lock of a directory outlives the process until none of its operations is in flight.
-//! Operations that io_uring has begun for a killed process go on, and must not meet the writes of
-//! the next process. The ring registers the lock's file, and the kernel drops registered files when
-//! the ring's last request has ended.
 //!
-//! Lock order: a file's `size` lock and the queue's lock are leaves.
+//! Lock order: a file's `size` lock, the queue's lock and that of `DirLocks` are leaves.
 use crate::{Create, Disk, File, OpenHow, Processors};
+use dir_lock::{DirLock, DirLocks};
 use file::{Inner, RealFile};
 use parking_lot::Mutex;
 use queue::Queue;
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::any::Any;
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+mod dir_lock;
+mod enter;
 mod file;
 mod memory;
 mod pool;
@@ -42,6 +40,7 @@ mod standard_output;
 #[cfg(test)]
 mod tests;
 
+pub use enter::enter_ring;
 pub use memory::{available_memory_bytes, memory_bytes};
 pub use schedule::{
     Contention, Placement, Thread, bind_thread, calculate_in_background, calculate_in_foreground,
@@ -50,8 +49,6 @@ pub use schedule::{
 pub use standard_output::standard_output_to;
 
 const LOCK_FILE: &str = "redolith.lock";
-/// How long a process waits for the lock of a directory (REAL-4).
-const LOCK_WAIT: Duration = Duration::from_secs(3);
 
 /// The mechanism that runs submitted operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +69,7 @@ pub struct RealDisk {
 struct Shared {
     kind: QueueKind,
     queue: OnceLock<Queue>,
+    locks: DirLocks,
     said_buffered: AtomicBool,
     /// The kernel or the file system has refused RWF_DSYNC: a durable write is a write and an
     /// fdatasync.
@@ -81,21 +79,6 @@ struct Shared {
 impl Shared {
     fn queue(&self) -> &Queue {
         self.queue.get_or_init(|| Queue::start(self.kind))
-    }
-}
-
-/// A locked directory.
-struct DirLock {
-    _fd: OwnedFd,
-    shared: Arc<Shared>,
-    /// The lock file's place among the ring's registered files.
-    place: Option<u32>,
-}
-impl Drop for DirLock {
-    fn drop(&mut self) {
-        if let Some(place) = self.place {
-            self.shared.queue().let_go(place);
-        }
     }
 }
 
@@ -114,6 +97,7 @@ impl RealDisk {
         let shared = Shared {
             kind,
             queue: OnceLock::new(),
+            locks: DirLocks::default(),
             said_buffered: AtomicBool::new(false),
             no_dsync: AtomicBool::new(false),
         };
@@ -165,6 +149,7 @@ impl Disk for RealDisk {
             bypass,
             size: Mutex::new(()),
             atomic_bytes: Default::default(),
+            dir_lock: self.shared.locks.of(path),
             shared: self.shared.clone(),
         };
         inner.find_atomic_bytes();
@@ -234,35 +219,13 @@ impl Disk for RealDisk {
             bypass: false,
             size: Mutex::new(()),
             atomic_bytes: Default::default(),
+            dir_lock: self.shared.locks.of(path),
             shared: self.shared.clone(),
         };
         Ok(Arc::new(RealFile(Arc::new(inner))))
     }
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let path = dir.join(LOCK_FILE);
-        let fd = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC)
-            .map_err(|e| at(&path, e))?;
-        let end = self.now() + LOCK_WAIT;
-        loop {
-            match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK) if self.now() < end => {
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                Err(Errno::WOULDBLOCK) => {
-                    let why = "another process uses this data directory, or a process that has \
-                        ended still has writes in flight";
-                    return Err(io::Error::new(
-                        io::ErrorKind::WouldBlock,
-                        format!("{}: {why}", path.display()),
-                    ));
-                }
-                Err(e) => return Err(at(&path, e)),
-            }
-        }
-        let place = self.shared.queue().keep_open(&fd);
-        Ok(Box::new(DirLock { _fd: fd, shared: self.shared.clone(), place }))
+        Ok(Box::new(DirLock::take(&self.shared, dir, || self.now())?))
     }
     fn now(&self) -> Duration {
         self.start.elapsed()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Enough threads to keep a device busy, few enough to be idle most of the time.
-const THREADS: usize = 8;
+pub(super) const THREADS: usize = 8;
 
 pub(super) struct Pool {
     work: Arc<Work>,

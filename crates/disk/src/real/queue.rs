@@ -1,6 +1,7 @@
 //! A submitted operation on its way, and the choice between the ring and the thread pool that run
 //! it.
 use super::QueueKind;
+use super::dir_lock::DirLock;
 use super::file::{Inner, no_dsync, progress};
 use super::pool::Pool;
 use super::ring::Ring;
@@ -10,9 +11,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// An operation in flight. It owns its file, its buffer and its `done`.
+/// An operation in flight. It owns its file, its buffer and its `done`, and shares the lock of the
+/// file's directory (REAL-5).
 pub(super) struct Pending {
     pub file: Arc<Inner>,
+    dir_lock: Option<Arc<DirLock>>,
     pub io: Io,
     /// Bytes done by earlier, short rounds.
     pub at: usize,
@@ -24,16 +27,18 @@ pub(super) struct Pending {
 impl Pending {
     pub fn new(file: Arc<Inner>, io: Io) -> Pending {
         let plain = matches!(io.op, Op::WriteDurable(_)) && file.shared.no_dsync.load(Relaxed);
-        Pending { file, io, at: 0, plain }
+        let dir_lock = file.dir_lock.upgrade();
+        Pending { file, dir_lock, io, at: 0, plain }
     }
     /// Whether the operation is such a durable write and its next step is the sync.
     pub fn syncs_next(&self) -> bool {
         self.plain && matches!(&self.io.op, Op::WriteDurable(buf) if self.at == buf.len())
     }
     pub fn finish(self, result: io::Result<()>) {
-        let Pending { file, io, .. } = self;
-        // `done` may drop the last handle of the disk, so our share of the file is dropped first.
-        drop(file);
+        let Pending { file, dir_lock, io, .. } = self;
+        // `done` may drop the last handle of the disk, or lock the directory again, so our shares
+        // of the file and of the lock are dropped first.
+        drop((file, dir_lock));
         (io.done)(result, io.op.into_buf());
     }
     /// Runs the operation in the calling thread.
@@ -99,7 +104,11 @@ impl Queue {
         if kind == QueueKind::Threads {
             return Queue::Pool(Pool::start());
         }
-        match Ring::start() {
+        Queue::of(kind, Ring::start())
+    }
+    /// The ring, or threads where the kernel refuses it.
+    pub fn of(kind: QueueKind, ring: io::Result<Ring>) -> Queue {
+        match ring {
             Ok(ring) => Queue::Ring(ring),
             Err(e) => {
                 assert!(kind == QueueKind::Auto, "io_uring refused: {e}");
@@ -118,10 +127,10 @@ impl Queue {
     /// Keeps the file open until no operation is in flight, even when this process dies (REAL-4).
     /// Returns `None` for the thread pool, which needs no such help because threads end with their
     /// system calls.
-    pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
+    pub fn keep_open(&self, file: &OwnedFd) -> io::Result<Option<u32>> {
         match self {
-            Queue::Ring(ring) => ring.keep_open(file),
-            Queue::Pool(_) => None,
+            Queue::Ring(ring) => ring.keep_open(file).map(Some),
+            Queue::Pool(_) => Ok(None),
         }
     }
     pub fn let_go(&self, place: u32) {

@@ -17,9 +17,10 @@
 //!
 //! The lock covers pushing, but not the system call: the kernel has a lock of its own there, and
 //! sessions that wait for it must not hold ours.
+use super::enter::enter_ring;
 use super::queue::{AbortOnPanic, Pending};
 use crate::Op;
-use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, Probe, Submitter, cqueue, opcode, squeue, types};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -28,7 +29,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 const SQ_ENTRIES: u32 = 256;
 const CQ_ENTRIES: u32 = 1024;
@@ -39,13 +39,19 @@ const IORING_ENTER_GETEVENTS: u32 = 1;
 const RWF_DSYNC: i32 = 2;
 const RWF_ATOMIC: i32 = 0x40;
 /// Places for registered files, which the kernel keeps open (REAL-4).
-const PLACES: u32 = 64;
+pub(super) const PLACES: u32 = 64;
+/// The ways to ask for empty places, the best first. The first is known since kernel 5.19, the
+/// second since 5.5.
+pub(super) const WAYS_TO_PLACES: [Registration; 2] = [
+    |submitter| submitter.register_files_sparse(PLACES),
+    |submitter| submitter.register_files(&[-1; PLACES as usize]),
+];
+pub(super) type Registration = fn(&Submitter<'_>) -> io::Result<()>;
 
 pub(super) struct Ring {
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
-    /// A bit mask of the taken places for registered files. All are taken where the kernel has no
-    /// such places (before 5.19).
+    /// A bit mask of the taken places for registered files.
     places: Mutex<u64>,
 }
 struct Core {
@@ -53,6 +59,9 @@ struct Core {
     /// The mutex also guards the submission queue.
     state: Mutex<State>,
     stop: AtomicBool,
+    /// How many of the next submissions fail for want of memory.
+    #[cfg(test)]
+    refusals: std::sync::atomic::AtomicU32,
 }
 #[derive(Default)]
 struct State {
@@ -62,6 +71,11 @@ struct State {
 
 impl Ring {
     pub fn start() -> io::Result<Ring> {
+        Ring::start_with(&WAYS_TO_PLACES)
+    }
+    /// Fails, too, where no registration gives places, because without them a killed process could
+    /// give a directory's lock back while its writes are in flight (REAL-4).
+    pub fn start_with(ways_to_places: &[Registration]) -> io::Result<Ring> {
         let ring: IoUring = IoUring::builder().setup_cqsize(CQ_ENTRIES).build(SQ_ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -71,25 +85,36 @@ impl Ring {
         {
             return Err(io::Error::other("kernel too old"));
         }
-        let core = Arc::new(Core { ring, state: Mutex::default(), stop: AtomicBool::new(false) });
+        let core = Arc::new(Core {
+            ring,
+            state: Mutex::default(),
+            stop: AtomicBool::new(false),
+            #[cfg(test)]
+            refusals: Default::default(),
+        });
         core.try_out()?;
+        // Kernels before 5.13 register files only while no thread is in the kernel with the ring,
+        // so the completion thread begins afterwards.
+        core.register_places(ways_to_places)?;
         let thread = {
             let core = core.clone();
             std::thread::Builder::new().name("disk-ring".into()).spawn(move || core.complete())?
         };
-        let places =
-            if core.ring.submitter().register_files_sparse(PLACES).is_ok() { 0 } else { u64::MAX };
-        Ok(Ring { core, thread: Some(thread), places: Mutex::new(places) })
+        Ok(Ring { core, thread: Some(thread), places: Mutex::new(0) })
     }
-    pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
+    #[cfg(test)]
+    pub fn refuse_next(&self, submissions: u32) {
+        self.core.refusals.store(submissions, Ordering::Release);
+    }
+    pub fn keep_open(&self, file: &OwnedFd) -> io::Result<u32> {
         let mut places = self.places.lock();
         let place = (!*places).trailing_zeros();
-        let kept = place < PLACES
-            && self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()]).is_ok();
-        kept.then(|| {
-            *places |= 1 << place;
-            place
-        })
+        if place == PLACES {
+            return Err(io::Error::other(format!("a process locks at most {PLACES} directories")));
+        }
+        self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()])?;
+        *places |= 1 << place;
+        Ok(place)
     }
     pub fn let_go(&self, place: u32) {
         let mut places = self.places.lock();
@@ -138,6 +163,17 @@ impl Core {
             "io_uring answers something else than was asked"
         );
         Ok(())
+    }
+    fn register_places(&self, ways: &[Registration]) -> io::Result<()> {
+        let mut refused = io::Error::from(io::ErrorKind::Unsupported);
+        for register in ways {
+            match register(&self.ring.submitter()) {
+                Ok(()) => return Ok(()),
+                Err(e) => refused = e,
+            }
+        }
+        let why = format!("it cannot keep the locks of directories: {refused}");
+        Err(io::Error::new(refused.kind(), why))
     }
     /// Pushes an entry. The caller holds the state lock and has counted the entry.
     fn push(&self, entry: &squeue::Entry) {
@@ -192,22 +228,26 @@ impl Core {
     fn enter(&self, n: u32) {
         let mut left = n;
         while left > 0 {
-            // SAFETY: no argument structure is passed, and the entries were pushed with their
-            // buffers owned (see `push`).
-            match unsafe { self.ring.submitter().enter::<()>(left, 0, 0, None) } {
-                Ok(0) => return,
-                Ok(taken) => left = left.saturating_sub(taken as u32),
-                Err(e) => match e.raw_os_error().map(Errno::from_raw_os_error) {
-                    Some(Errno::INTR) => {}
-                    // The kernel is out of memory for requests; requests in flight will give memory
-                    // back.
-                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, outside tasks
-                    Some(Errno::AGAIN | Errno::BUSY) => {
-                        std::thread::sleep(Duration::from_millis(1))
-                    }
-                    _ => panic!("io_uring_enter: {e}"),
-                },
+            let taken = enter_ring(|| {
+                #[cfg(test)]
+                self.refuse_as_told()?;
+                // SAFETY: no argument structure is passed, and the entries were pushed with their
+                // buffers owned (see `push`).
+                unsafe { self.ring.submitter().enter::<()>(left, 0, 0, None) }
+            });
+            if taken == 0 {
+                return;
             }
+            left = left.saturating_sub(taken as u32);
+        }
+    }
+    /// Fails as the kernel does when it has no memory, as often as a test asks for.
+    #[cfg(test)]
+    fn refuse_as_told(&self) -> io::Result<()> {
+        let one_less = |refusals: u32| refusals.checked_sub(1);
+        match self.refusals.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less) {
+            Ok(_) => Err(Errno::NOMEM.into()),
+            Err(_) => Ok(()),
         }
     }
 
@@ -255,11 +295,10 @@ impl Core {
             if !out.is_empty() {
                 return;
             }
-            // SAFETY: nothing is submitted and no argument structure is passed.
-            match unsafe { self.ring.submitter().enter::<()>(0, 1, IORING_ENTER_GETEVENTS, None) } {
-                Err(e) if e.kind() != io::ErrorKind::Interrupted => panic!("io_uring_enter: {e}"),
-                _ => {}
-            }
+            enter_ring(|| {
+                // SAFETY: nothing is submitted and no argument structure is passed.
+                unsafe { self.ring.submitter().enter::<()>(0, 1, IORING_ENTER_GETEVENTS, None) }
+            });
         }
     }
 }

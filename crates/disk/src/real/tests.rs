@@ -1,6 +1,7 @@
 use super::*;
 use crate::test_dir::Dir;
 use crate::{ALIGN, AlignedBuf, Io, Op};
+use rustix::fs::FlockOperation;
 use std::sync::mpsc;
 
 fn filled(len: usize, seed: u8) -> AlignedBuf {
@@ -118,6 +119,7 @@ fn zero_fill_does_what_fallocate_does() {
             bypass,
             size: Mutex::new(()),
             atomic_bytes: Default::default(),
+            dir_lock: disk.shared.locks.of(&path),
             shared: disk.shared.clone(),
         };
         inner.zero_fill(5_000, (2 << 20) + 100).unwrap();
@@ -193,21 +195,135 @@ fn a_data_directory_is_locked_once() {
     assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
 }
 
+/// As a kernel before 5.19 refuses to register sparse files.
+fn refused(_: &io_uring::Submitter<'_>) -> io::Result<()> {
+    Err(Errno::INVAL.into())
+}
+/// As [`RealDisk::with_queue`], with places for registered files that are got in these ways.
+fn with_places(kind: QueueKind, ways: &[ring::Registration]) -> RealDisk {
+    let disk = RealDisk::with_queue(kind);
+    let queue = Queue::of(kind, ring::Ring::start_with(ways));
+    assert!(disk.shared.queue.set(queue).is_ok());
+    disk
+}
+
 /// REAL-4: when a process closes all its descriptors, as it does when it ends, the lock lasts as
-/// long as the ring and not longer.
+/// long as the ring and not longer, on older kernels, too.
 #[test]
 fn a_lock_lasts_as_long_as_the_ring() {
-    let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
-    let file = open(&dir.path(LOCK_FILE), OFlags::RDWR | OFlags::CREATE).unwrap();
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-    if disk.shared.queue().keep_open(&file).is_none() {
-        return; // an older kernel
+    let [_, old] = ring::WAYS_TO_PLACES;
+    for ways in [&ring::WAYS_TO_PLACES, &[refused, old]] {
+        let (dir, disk) = (Dir::new(), with_places(QueueKind::Ring, ways));
+        let file = open(&dir.path(LOCK_FILE), OFlags::RDWR | OFlags::CREATE).unwrap();
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        locked.unwrap();
+        disk.shared.queue().keep_open(&file).unwrap();
+        drop(file);
+        let error = RealDisk::new().lock_dir(&dir.0).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(disk);
+        assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
     }
-    drop(file);
-    let error = RealDisk::new().lock_dir(&dir.0).err().unwrap();
-    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-    drop(disk);
-    assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
+}
+/// REAL-4: a ring that cannot keep locks is not used.
+#[test]
+fn threads_replace_a_ring_without_places() {
+    let (dir, disk) = (Dir::new(), with_places(QueueKind::Auto, &[refused, refused]));
+    assert_eq!(disk.queue_kind(), QueueKind::Threads);
+    let _held = disk.lock_dir(&dir.0).unwrap();
+    let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+    wait(&*file, Op::Write(filled(ALIGN, 1)), 0).0.unwrap();
+    assert_eq!(read(&*file, 0, ALIGN), filled(ALIGN, 1)[..]);
+}
+/// REAL-4: a lock that the ring cannot keep is not given.
+#[test]
+fn directories_are_locked_while_there_are_places() {
+    let disk = RealDisk::with_queue(QueueKind::Ring);
+    let dirs: Vec<Dir> = (0..=ring::PLACES).map(|_| Dir::new()).collect();
+    let (last, first) = dirs.split_last().unwrap();
+    let mut locks: Vec<_> = first.iter().map(|dir| disk.lock_dir(&dir.0).unwrap()).collect();
+    let error = disk.lock_dir(&last.0).err().unwrap().to_string();
+    assert!(error.contains("64 directories"), "{error}");
+    locks.pop();
+    disk.lock_dir(&last.0).unwrap();
+}
+
+/// Whether a process would get the lock of the directory at once.
+fn is_free(dir: &Dir) -> bool {
+    let file = open(&dir.path(LOCK_FILE), OFlags::RDWR).unwrap();
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+/// REAL-5: a lock that is dropped while a write is in flight is given back when the write has
+/// ended, and a file that is still open does not keep it.
+#[test]
+fn a_lock_is_given_back_behind_the_last_write() {
+    for (kind, threads) in [(QueueKind::Ring, 1), (QueueKind::Threads, pool::THREADS)] {
+        let (dir, elsewhere, disk) = (Dir::new(), Dir::new(), RealDisk::with_queue(kind));
+        let held = disk.lock_dir(&dir.0).unwrap();
+        let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+        let other = disk.open(&elsewhere.path("f"), OpenHow::create(true)).unwrap();
+        other.set_len(ALIGN as u64).unwrap();
+        // Reads elsewhere hold up all threads that tell of what has ended.
+        let (hold_up, (told, wait_until_held)) = (Arc::new(Mutex::new(())), mpsc::channel());
+        let holding = hold_up.lock();
+        for _ in 0..threads {
+            let (hold_up, told) = (hold_up.clone(), told.clone());
+            let done = move |_: io::Result<()>, _| {
+                told.send(()).unwrap();
+                drop(hold_up.lock());
+            };
+            let op = Op::Read(AlignedBuf::new(ALIGN));
+            other.submit(Io { op, offset: 0, done: Box::new(done) });
+        }
+        (0..threads).for_each(|_| wait_until_held.recv().unwrap());
+        let (tx, rx) = mpsc::channel();
+        let done = {
+            let path = dir.path(LOCK_FILE);
+            move |result: io::Result<()>, _| {
+                let again = open(&path, OFlags::RDWR).unwrap();
+                let locked = rustix::fs::flock(&again, FlockOperation::NonBlockingLockExclusive);
+                tx.send((result, locked)).unwrap();
+            }
+        };
+        file.submit(Io { op: Op::Write(filled(ALIGN, 1)), offset: 0, done: Box::new(done) });
+        drop(held);
+        assert!(!is_free(&dir), "{kind:?}");
+        drop(holding);
+        let (written, locked) = rx.recv().unwrap();
+        written.unwrap();
+        locked.unwrap();
+    }
+}
+/// REAL-5, for a write on the thread of its caller.
+#[test]
+fn a_lock_is_given_back_behind_a_blocking_change() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let held = disk.lock_dir(&dir.0).unwrap();
+    let path = dir.path("sub/../f");
+    disk.create_dir_all(&dir.path("sub")).unwrap();
+    let file = Arc::new(Inner {
+        fd: open(&path, OFlags::RDWR | OFlags::CREATE).unwrap(),
+        path: path.clone(),
+        direct: false,
+        bypass: false,
+        size: Mutex::new(()),
+        atomic_bytes: Default::default(),
+        dir_lock: disk.shared.locks.of(&path),
+        shared: disk.shared.clone(),
+    });
+    let holding = file.size.lock();
+    let changing = {
+        let file = RealFile(file.clone());
+        std::thread::spawn(move || file.set_len(100))
+    };
+    while file.dir_lock.strong_count() < 2 {
+        std::thread::yield_now();
+    }
+    drop(held);
+    assert!(!is_free(&dir));
+    drop(holding);
+    changing.join().unwrap().unwrap();
+    assert!(is_free(&dir));
 }
 
 #[test]
@@ -240,9 +356,12 @@ fn wait(file: &dyn File, op: Op, offset: u64) -> (io::Result<()>, Option<Aligned
 /// Many threads submit many operations each at once: every buffer comes back once, with the right
 /// content.
 fn submits(kind: QueueKind, direct: bool) {
+    submits_to(&RealDisk::with_queue(kind), kind, direct);
+}
+fn submits_to(disk: &RealDisk, kind: QueueKind, direct: bool) {
     const THREADS: usize = 4;
     const EACH: usize = 700; // more than the ring holds
-    let (dir, disk) = (Dir::new(), RealDisk::with_queue(kind));
+    let dir = Dir::new();
     let file = disk.open(&dir.path("f"), OpenHow::create(direct)).unwrap();
     assert_eq!(disk.queue_kind(), kind);
     let run = |write: bool| {
@@ -293,6 +412,14 @@ fn submits(kind: QueueKind, direct: bool) {
 fn submitted_through_the_ring() {
     submits(QueueKind::Ring, true);
     submits(QueueKind::Ring, false);
+}
+/// A kernel without memory for a while loses no operation and does none twice.
+#[test]
+fn submitted_while_the_kernel_has_no_memory() {
+    let disk = RealDisk::with_queue(QueueKind::Ring);
+    let Queue::Ring(ring) = disk.shared.queue() else { panic!("a ring was asked for") };
+    ring.refuse_next(100);
+    submits_to(&disk, QueueKind::Ring, true);
 }
 #[test]
 fn submitted_through_threads() {

@@ -4,6 +4,7 @@
 //! no memory that an entry points to.
 #![allow(unsafe_code)]
 use io_uring::{IoUring, Probe, opcode, types};
+use redolith_disk::enter_ring;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::RawFd;
@@ -44,17 +45,7 @@ impl Ring {
         }
         let mut done = 0;
         while done < count {
-            match self.0.submit_and_wait(count - done) {
-                Ok(_) => {}
-                Err(e)
-                    if matches!(
-                        e.raw_os_error().map(Errno::from_raw_os_error),
-                        Some(Errno::INTR | Errno::AGAIN | Errno::BUSY)
-                    ) => {}
-                // The kernel may still have entries that point to memory which the caller would
-                // free.
-                Err(e) => panic!("io_uring_enter: {e}"),
-            }
+            enter_ring(|| self.0.submit_and_wait(count - done));
             for completion in self.0.completion() {
                 results[completion.user_data() as usize] = completion.result();
                 done += 1;
