@@ -200,11 +200,17 @@ impl Binder<'_> {
         negated: bool,
         args: [&ast::Expr; 3],
     ) -> Result<Expr> {
-        let bound = [
+        let mut bound = [
             self.by_value(env, args[0])?,
             self.by_value(env, args[1])?,
             self.by_value(env, args[2])?,
         ];
+        let is_number = bound[0].ty.kind.is_numeric();
+        for (bound, arg) in bound.iter_mut().zip(args).skip(1) {
+            if is_number && self.is_hex_number(arg) {
+                bound.change(as_number);
+            }
+        }
         let is_range =
             bound[0].is_column_of_any_query() && bound[1..].iter().all(Expr::is_constant);
         // Whether a date that is no column meets two bounds as a date or as a number, the kinds of

@@ -4,7 +4,7 @@
 //! the nearest value that the column can hold replaces the bound. The order of the nearest value
 //! and the wanted value decides whether the nearest value itself is in the range.
 use super::env::Env;
-use super::eval::{Eval, Scope, fixed_start};
+use super::eval::{Eval, Scope, fixed_start, integer_of_text};
 use super::pace::LONG;
 use crate::error::Result;
 use crate::memory::CREDIT;
@@ -580,13 +580,8 @@ fn nearest_of<'v>(
             stored.warning.is_none().then(|| (stored.value.into_owned(), Ordering::Equal))
         }
         _ => {
-            // The column holds numbers. A string counts as the number at its beginning; the number
-            // is exact if nothing follows.
             let number = match value {
-                Value::Bytes(text) => match Decimal::parse(&text) {
-                    Some(exact) => Value::Decimal(exact),
-                    None => Value::Double(redolith_types::convert::text_to_f64(&text).value),
-                },
+                Value::Bytes(text) => number_of_text(&text, ty),
                 other => redolith_types::convert::to_number(&other).value,
             };
             let near =
@@ -598,6 +593,23 @@ fn nearest_of<'v>(
         }
     }
 }
+
+/// The number as which a column of numbers is compared with a string: the DOUBLE at its beginning,
+/// but beside an integer the integer that the string is (NUM-1), and beside a DECIMAL with more
+/// digits than a DOUBLE has the exact number.
+fn number_of_text(text: &[u8], ty: &SqlType) -> Value<'static> {
+    let exact = match ty {
+        SqlType::Int { .. } => integer_of_text(text).map(|n| Decimal::from_parts(n, 0)),
+        SqlType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => Decimal::parse(text),
+        _ => None,
+    };
+    match exact {
+        Some(exact) => Value::Decimal(exact),
+        None => Value::Double(redolith_types::convert::text_to_f64(text).value),
+    }
+}
+/// Two numbers of so many decimal digits are never the same DOUBLE.
+const DOUBLE_DIGITS: u8 = 15;
 
 fn is_number(value: &Value<'_>) -> bool {
     matches!(
