@@ -11,6 +11,8 @@
 //!
 //! COLL-1: `compare` and the weight bytes agree. Bytes that are not valid UTF-8 weigh 0xff00 + byte
 //! each in both.
+//! COLL-2: beside strings of few characters, the weight bytes of a long string are as few, and
+//! order it among them as all its weight bytes do.
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -309,7 +311,65 @@ impl Collation {
     pub fn append_prefix_weights(self, bytes: &[u8], chars: usize, out: &mut Vec<u8>) {
         match self.weights() {
             Weights::Uca(uca) if uca.has_one_level() => uca.append_prefix(bytes, chars, out),
-            _ => self.append_weights(&bytes[..self.charset().prefix_len(bytes, chars)], out),
+            _ => {
+                let prefix = &bytes[..self.charset().prefix_len(bytes, chars)];
+                self.append_weights_beside(prefix, chars, out)
+            }
+        }
+    }
+
+    /// As `append_weights`, for strings that are compared with strings of at most `chars`
+    /// characters only. Of a string that is longer than those in bytes, what cannot matter is left
+    /// out (COLL-2).
+    pub fn append_weights_beside(self, bytes: &[u8], chars: usize, out: &mut Vec<u8>) {
+        if bytes.len() <= chars.saturating_mul(self.charset().max_len() as usize) {
+            self.append_weights(bytes, out)
+        } else {
+            self.append_deciding_weights(bytes, self.most_weight_bytes(chars), out)
+        }
+    }
+
+    /// No string of `chars` characters has more weight bytes.
+    fn most_weight_bytes(self, chars: usize) -> usize {
+        let of_char = match self.weights() {
+            Weights::Identity => self.charset().max_len() as usize,
+            Weights::Table(_) => 1,
+            Weights::General => 3,
+            Weights::Uca(uca) => return uca.most_weight_bytes(chars),
+        };
+        chars.saturating_mul(of_char)
+    }
+
+    /// Appends the first `most` weight bytes and, if there are more, the byte after them that the
+    /// order depends on beside strings that end before it: the next byte, or where spaces are
+    /// padded the first that is no space. The string is read in pieces, so no more than a piece's
+    /// weights are held beyond that.
+    fn append_deciding_weights(self, bytes: &[u8], most: usize, out: &mut Vec<u8>) {
+        let (start, pads) = (out.len(), self.pads());
+        let end = start.saturating_add(most);
+        for piece in pieces(bytes, self.charset().is_utf8()) {
+            match self.weights() {
+                Weights::Identity => out.extend_from_slice(piece),
+                Weights::Table(table) => {
+                    out.extend(piece.iter().map(|byte| table[usize::from(*byte)]))
+                }
+                Weights::General => append_general(piece, out),
+                Weights::Uca(uca) => uca.append_all_primary(piece, out),
+            }
+            if let Some(beyond) = out.get(end..)
+                && let Some(n) = beyond.iter().position(|byte| !pads || *byte != b' ')
+            {
+                out[end] = beyond[n];
+                out.truncate(end + 1);
+                return;
+            }
+            out.truncate(end);
+        }
+        if pads {
+            out.truncate(start + trim_spaces(&out[start..]).len());
+        }
+        if let Weights::Uca(uca) = self.weights() {
+            uca.append_other_levels(bytes, end.saturating_add(1), out);
         }
     }
 
@@ -400,6 +460,26 @@ impl Block {
             self.len -= BLOCK;
         }
     }
+}
+
+/// The most bytes of a piece of a string, but for the rest of its last character.
+const PIECE: usize = 4096;
+
+/// Cuts a string into pieces, between characters.
+pub(crate) fn pieces(mut bytes: &[u8], is_utf8: bool) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
+        }
+        let mut len = bytes.len().min(PIECE);
+        // A character has at most three bytes after its first.
+        let goes_on =
+            |len: usize| bytes.get(len).is_some_and(|byte| is_utf8 && byte & 0xc0 == 0x80);
+        len += (0..3).take_while(|n| goes_on(len + n)).count();
+        let piece;
+        (piece, bytes) = bytes.split_at(len);
+        Some(piece)
+    })
 }
 
 pub(crate) fn trim_spaces(bytes: &[u8]) -> &[u8] {

@@ -49,10 +49,12 @@ enum Kind {
     Enum,
     /// BIT and SET
     Bits,
-    /// `chars`: the number of characters that are indexed, `u32::MAX` for all.
+    /// `chars`: the number of characters that are indexed if this is a prefix, else the most that a
+    /// value has.
     String {
         collation: Collation,
         chars: u32,
+        is_prefix: bool,
     },
 }
 
@@ -89,7 +91,8 @@ impl Kind {
             SqlType::Bit { .. } | SqlType::Set { .. } => Kind::Bits,
             ty => Kind::String {
                 collation: ty.compare_collation(),
-                chars: prefix.unwrap_or(u32::MAX),
+                chars: prefix.or(ty.max_chars()).unwrap_or(u32::MAX),
+                is_prefix: prefix.is_some(),
             },
         }
     }
@@ -146,12 +149,12 @@ impl Kind {
             (Kind::Year, Value::UInt(v)) => out.push(v.saturating_sub(1900) as u8),
             (Kind::Enum, Value::UInt(v)) => out.extend_from_slice(&(*v as u16).to_be_bytes()),
             (Kind::Bits, Value::UInt(v)) => out.extend_from_slice(&v.to_be_bytes()),
-            (Kind::String { collation, chars }, Value::Bytes(bytes)) => {
+            (Kind::String { collation, chars, is_prefix }, Value::Bytes(bytes)) => {
                 let start = out.len();
-                if chars == u32::MAX {
-                    collation.append_weights(bytes, out);
-                } else {
+                if is_prefix {
                     collation.append_prefix_weights(bytes, chars as usize, out);
+                } else {
+                    collation.append_weights_beside(bytes, chars as usize, out);
                 }
                 spread(collation, start, out);
             }
@@ -332,7 +335,8 @@ impl KeyLayout {
         }
     }
 
-    /// Appends the key bytes of the first `values.len()` key columns.
+    /// Appends the key bytes of the first `values.len()` key columns. A string may be longer than
+    /// its column's values: its bytes are as few as theirs, and in order beside theirs (COLL-2).
     pub fn encode_values(&self, values: &[Value<'_>], out: &mut Vec<u8>) {
         assert!(values.len() <= self.parts.len(), "KEY: more values than columns");
         for (part, value) in self.parts.iter().zip(values) {
@@ -406,7 +410,7 @@ impl KeyLayout {
     /// bytes, too.
     pub fn encode_start(&self, values: &[Value<'_>], start: &[u8], out: &mut Vec<u8>) {
         let part = self.parts[values.len()];
-        let Kind::String { collation, chars } = part.kind else {
+        let Kind::String { collation, chars, is_prefix } = part.kind else {
             panic!("KEY: the start of {:?}", part.kind)
         };
         self.encode_values(values, out);
@@ -415,7 +419,7 @@ impl KeyLayout {
             out.push(1);
         }
         let chunks_start = out.len();
-        let chars = (chars != u32::MAX).then_some(chars as usize);
+        let chars = is_prefix.then_some(chars as usize);
         collation.append_common_weights(start, chars, out);
         let weights = out.len() - chunks_start;
         spread(collation, chunks_start, out);
@@ -436,13 +440,15 @@ impl KeyLayout {
     /// without a limit.
     pub fn max_len(&self, columns: &[Column]) -> Option<usize> {
         let part_len = |part: &Part| {
-            let Kind::String { collation, chars } = part.kind else { return part.kind.width() };
+            let Kind::String { collation, chars, is_prefix } = part.kind else {
+                return part.kind.width();
+            };
             let charset = collation.charset();
             // No weight takes more bytes than the longest character of its set. A whole string in
             // which characters have several weights may have a longer key; its row is refused.
             let of_chars = |chars: u64| chars * u64::from(charset.max_len());
             let ty = &columns[part.column as usize].ty;
-            let bytes = if chars == u32::MAX {
+            let bytes = if !is_prefix {
                 ty.max_bytes().filter(|_| !ty.is_lob())?
             } else {
                 of_chars(u64::from(chars))

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 pub mod charset;
 pub mod collation;
-mod compare;
+pub mod compare;
 pub mod convert;
 pub mod decimal;
 mod general_ci;

@@ -394,6 +394,17 @@ impl SqlType {
         }
     }
 
+    /// The most characters, or bytes without a character set, of a string that is no TEXT or BLOB.
+    pub fn max_chars(&self) -> Option<u32> {
+        match self {
+            SqlType::Char { chars: n, .. }
+            | SqlType::VarChar { chars: n, .. }
+            | SqlType::Binary { len: n }
+            | SqlType::VarBinary { len: n } => Some(*n),
+            _ => None,
+        }
+    }
+
     /// Converts a stored value to the form that expressions use: ENUM and SET become their text (in
     /// the column's character set), BIT becomes its bytes, and other values do not change.
     pub fn present<'a>(&'a self, value: Value<'a>) -> Value<'a> {

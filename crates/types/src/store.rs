@@ -69,7 +69,7 @@ pub struct StoreMode {
     pub no_zero_in_date: bool,
     /// The session's zone, in which TIMESTAMP values are given
     pub zone_offset_secs: i32,
-    /// The date a TIME gets when it is stored as a date
+    /// The date a TIME gets when it is stored as a date or a year
     pub today: Date,
 }
 
@@ -597,6 +597,12 @@ fn store_year<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
     let (number, error) = match value {
         Value::Date(date) => (i128::from(date.year()), None),
         Value::DateTime(at) => (i128::from(at.date().year()), None),
+        // As in MySQL, a time is one of today.
+        Value::Time(_) => {
+            let moment = to_datetime(value, mode.today, mode.zone_offset_secs)
+                .filter(|at| at.value.date().is_real());
+            (moment.map_or(-1, |at| at.value.date().year().into()), None)
+        }
         value => {
             let (number, error) = number(value, "integer");
             (number.ok().and_then(|n| whole_number(n, value)).unwrap_or(-1), error)

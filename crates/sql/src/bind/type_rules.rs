@@ -264,10 +264,10 @@ pub fn compare_as(left: &ExprType, right: &ExprType, operation: &'static str) ->
     })
 }
 
-/// How the two sides of a comparison are compared. A BIGINT column and a constant text are compared
-/// by value: exactly if the text is an integer, which as a DOUBLE equals its neighbours.
+/// How the two sides of a comparison are compared. A BIGINT column and a text are compared by
+/// value: exactly if the text is an integer, which as a DOUBLE equals its neighbours (NUM-1).
 pub fn compare_sides(left: &Expr, right: &Expr, operation: &'static str) -> Result<CompareAs> {
-    let is_exact = |column: &Expr, text: &Expr| is_bigint(column) && is_constant_text(text);
+    let is_exact = |column: &Expr, text: &Expr| is_bigint(column) && is_text(text);
     Ok(match compare_as(&left.ty, &right.ty, operation)? {
         CompareAs::Double if is_exact(left, right) || is_exact(right, left) => CompareAs::ByValue,
         how => how,
@@ -287,9 +287,12 @@ pub fn compare_with_all(value: &Expr, others: &[Expr], how: CompareAs) -> Compar
 fn is_bigint(column: &Expr) -> bool {
     column.ty.kind == Kind::BigInt && column.is_column_of_any_query()
 }
+/// Date arithmetic has the type of a text and counts as a date.
+fn is_text(e: &Expr) -> bool {
+    e.ty.kind.is_string() && !matches!(e.ty.kind, Kind::Enum | Kind::Set) && !e.is_calculated_date()
+}
 fn is_constant_text(e: &Expr) -> bool {
-    let is_text = e.ty.kind.is_string() && !matches!(e.ty.kind, Kind::Enum | Kind::Set);
-    is_text && (e.is_constant() || matches!(e.kind, ExprKind::UserVariable { .. }))
+    is_text(e) && (e.is_constant() || matches!(e.kind, ExprKind::UserVariable { .. }))
 }
 
 /// How BETWEEN compares: in one domain for the value and both bounds. If `is_range`, the value is a

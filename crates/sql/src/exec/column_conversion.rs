@@ -31,7 +31,7 @@ pub fn convert<'v>(
     let mode = env.store_mode();
     let mode = if matches!(
         column.ty,
-        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } | SqlType::Year
     ) {
         StoreMode { today: env.today(), ..mode }
     } else {

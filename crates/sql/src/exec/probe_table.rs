@@ -38,6 +38,13 @@ pub fn push_key(value: &Value<'_>, by: EqualBy, out: &mut Vec<u8>) -> Pushed {
             push_decimal(value, out);
             Pushed::Key
         }
+        // An integer that is no double equals none (NUM-1).
+        (EqualBy::Double, Value::Int(n)) if *n as f64 as i128 != i128::from(*n) => {
+            fixed(*n as u64, if *n < 0 { 1 } else { 2 }, out)
+        }
+        (EqualBy::Double, Value::UInt(n)) if *n as f64 as i128 != i128::from(*n) => {
+            fixed(*n, 2, out)
+        }
         (
             EqualBy::Double,
             Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Float(_) | Value::Double(_),
@@ -300,6 +307,11 @@ mod tests {
         assert_ne!(key(Value::Int(-1), by), key(Value::UInt(u64::MAX), by));
         let by = EqualBy::Double;
         assert_eq!(key(Value::Double(-0.0), by), key(Value::Int(0), by));
+        let beyond = 1u64 << 53;
+        assert_eq!(key(Value::Double(beyond as f64), by), key(Value::UInt(beyond), by));
+        assert_ne!(key(Value::Double(beyond as f64), by), key(Value::UInt(beyond + 1), by));
+        assert_eq!(key(Value::UInt(beyond + 1), by), key(Value::Int(beyond as i64 + 1), by));
+        assert_ne!(key(Value::Int(i64::MAX), by), key(Value::Double(i64::MAX as f64), by));
         let by = EqualBy::String(Collation::Utf8mb4GeneralCi);
         assert_eq!(key(Value::text("abc"), by), key(Value::text("ABC  "), by));
         assert_ne!(key(Value::text("abc"), by), key(Value::text("abcd"), by));

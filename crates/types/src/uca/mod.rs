@@ -35,12 +35,15 @@ use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use crate::charset::decode_utf8;
+use crate::collation::pieces;
 
 /// The code of the space.
 pub(crate) const SPACE: u8 = b' ';
 const SPACE_CODE: u16 = (SPACE as u16) << 8;
 /// The secondary and the tertiary weight that letters have without accent and in lower case.
 const LEAST: [u8; 3] = [0, 1, 2];
+/// A character has at most so many elements.
+const MOST_ELEMENTS: usize = 8;
 
 /// A collation element. A `primary` is a code; that of one byte is in the upper half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -300,6 +303,15 @@ impl Uca {
     /// Appends the bytes of the primary weights, without spaces at the end if they do not count.
     pub fn append_primary(&self, bytes: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
+        self.append_all_primary(bytes, out);
+        if self.pads {
+            self.trim(start, out);
+        }
+    }
+
+    /// Appends the bytes of the primary weights.
+    pub fn append_all_primary(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
         out.reserve(bytes.len());
         let table: &'static Table = self.table;
         if bytes.is_ascii() {
@@ -314,9 +326,6 @@ impl Uca {
             }
         } else {
             self.each_primary(bytes, |weight| out.extend_from_slice(weight));
-        }
-        if self.pads {
-            self.trim(start, out);
         }
     }
 
@@ -338,6 +347,33 @@ impl Uca {
                 out.pop();
             }
         }
+    }
+
+    /// Appends the weight bytes of the levels after the first, until `out` has `end` bytes.
+    pub fn append_other_levels(&self, bytes: &[u8], end: usize, out: &mut Vec<u8>) {
+        for level in 1..self.levels {
+            out.push(0);
+            let mut least = 0;
+            for weight in Scanner::new(self.table, bytes, level).map(|weight| weight as u8) {
+                if weight == LEAST[usize::from(level)] {
+                    least += 1;
+                    continue;
+                }
+                // Those before another weight count. Those at the level's end are left out.
+                let between = std::mem::take(&mut least).min(end.saturating_sub(out.len()));
+                out.resize(out.len() + between, LEAST[usize::from(level)]);
+                out.push(weight);
+                if out.len() >= end {
+                    return out.truncate(end);
+                }
+            }
+        }
+    }
+
+    /// No string of `chars` characters has more weight bytes.
+    pub fn most_weight_bytes(&self, chars: usize) -> usize {
+        let others = usize::from(self.levels) - 1;
+        chars.saturating_mul(MOST_ELEMENTS * (2 + others)).saturating_add(others)
     }
 
     /// Calls `visit` with the weight bytes, for hashing.
@@ -365,13 +401,18 @@ impl Uca {
     /// expansion may be cut, and what is ignored takes no place.
     pub fn append_prefix(&self, bytes: &[u8], chars: usize, out: &mut Vec<u8>) {
         let start = out.len();
-        self.append_primary(bytes, out);
         let (mut end, mut n) = (start, 0);
-        while end < out.len() && n < chars {
-            end += usize::from(self.table.lengths[usize::from(out[end])]);
-            n += 1;
+        for piece in pieces(bytes, true) {
+            self.append_all_primary(piece, out);
+            while end < out.len() && n < chars {
+                end += usize::from(self.table.lengths[usize::from(out[end])]);
+                n += 1;
+            }
+            out.truncate(end);
+            if n == chars {
+                break;
+            }
         }
-        out.truncate(end);
         if self.pads {
             self.trim(start, out);
         }

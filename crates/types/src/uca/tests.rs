@@ -55,6 +55,7 @@ fn codes_keep_the_bytes_of_spaces_and_separators() {
         let table: &'static Table = uca.table;
         let mut last = 0;
         for c in (0..=0x10ffff).filter_map(char::from_u32) {
+            assert!(table.elements_of(c as u32).as_slice().len() <= MOST_ELEMENTS, "{c:?}");
             for element in table.elements_of(c as u32).as_slice() {
                 let [first, second] = element.primary.to_be_bytes();
                 assert!(second == 0 || second > SPACE, "{c:?} {element:?}");

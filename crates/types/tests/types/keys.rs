@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use redolith_types::{
-    Collation, Column, IndexColumn, IndexDef, KeyLayout, RowLayout, SqlType, Value,
+    Charset, Collation, Column, IndexColumn, IndexDef, KeyLayout, RowLayout, SqlType, Value,
 };
 
 use crate::common::{any_type, cut, nullable_value_of};
@@ -66,6 +66,14 @@ fn spliced(
     let (Value::Bytes(head), Value::Bytes(tail)) = (head, tail) else { return tail.clone() };
     let at = |text: &[u8]| collation.charset().prefix_len(text, kept);
     Value::owned([&head[..at(head)], &tail[at(tail)..]].concat())
+}
+
+/// Texts of letters, of spaces, of what is before a space, and of characters with several weights
+/// or none.
+fn text_of(chars: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = String> {
+    let alphabet: Vec<char> = "aAéß  \t\0東😀\u{301}\u{ad}\u{a0}\u{fdfa}".chars().collect();
+    prop::collection::vec(prop::sample::select(alphabet), chars)
+        .prop_map(|chars| chars.into_iter().collect())
 }
 
 fn layouts(columns: &[KeyColumn]) -> (RowLayout, KeyLayout) {
@@ -163,6 +171,42 @@ proptest! {
         let bounded = KeyLayout::successor(&mut end);
         let inside = other >= prefix && (!bounded || other < end);
         prop_assert_eq!(inside, order_of_values(&columns[..n], &a[..n], &b[..n]).is_eq());
+    }
+
+    /// Tests COLL-2.
+    #[test]
+    fn long_constants_are_in_order_beside_short_values(
+        collation in prop::sample::select(Collation::ALL.to_vec()),
+        value in text_of(0..=3),
+        start in prop::option::of(text_of(0..=5)),
+        (repeated, times) in (text_of(1..=1), 1..6000usize),
+        end in text_of(0..=3),
+        prefix in prop::option::of(1..5u32),
+    ) {
+        let same = value.clone();
+        let constant = [start.unwrap_or(same), repeated.repeat(times), end].concat();
+        let charset = collation.charset();
+        let (Ok(value), Ok(constant)) = (
+            Charset::Utf8mb4.convert(value.as_bytes(), charset),
+            Charset::Utf8mb4.convert(constant.as_bytes(), charset),
+        ) else {
+            return Ok(());
+        };
+        let ty = match collation {
+            Collation::Binary => SqlType::VarBinary { len: 12 },
+            _ => SqlType::VarChar { chars: 3, collation },
+        };
+        let prefix = prefix.filter(|_| collation.orders_prefixes());
+        let (_, keys) = layouts(&[KeyColumn { ty, nullable: false, desc: false, prefix }]);
+        let of_constant = key(&keys, &[Value::bytes(&constant)]);
+        let order = key(&keys, &[Value::bytes(&value)]).cmp(&of_constant);
+        let wanted = collation.compare(&value, &constant);
+        prop_assert!(
+            order == wanted || prefix.is_some() && order.is_eq(),
+            "{collation:?} {prefix:?}: {value:?} beside {constant:?} {order:?}, not {wanted:?}"
+        );
+        // What is made on the way is as much as a piece of the string has.
+        prop_assert!(of_constant.capacity() < 100_000, "{}", of_constant.capacity());
     }
 
     /// Tests KEY-3.

@@ -4,7 +4,8 @@ use crate::bind::collation_mix::IN;
 use crate::bind::type_rules::{compare_as, compare_sides};
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind};
-use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
+use redolith_types::compare::integer_beside_double;
+use redolith_types::convert::{exact_number, to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::temporal::Parsed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
 use std::borrow::Cow;
@@ -72,6 +73,14 @@ impl<'v> Eval<'v, '_, '_> {
                 _ => to_decimal(a).value.cmp(&to_decimal(b).value),
             },
             CompareAs::Double => {
+                if let Some(order) = integer_beside_double(a, b) {
+                    return Ok(Some(order));
+                }
+                // In BETWEEN, a third value may be the reason for this comparison.
+                let exact = |value: &Value<'_>| exact_number(value).filter(|_| !is_temporal(value));
+                if let (Some(a), Some(b)) = (exact(a), exact(b)) {
+                    return Ok(Some(a.cmp(&b)));
+                }
                 let (a, b) = (self.double(a)?, self.double(b)?);
                 return Ok(a.partial_cmp(&b));
             }
@@ -501,13 +510,28 @@ fn is_temporal(value: &Value<'_>) -> bool {
     matches!(value, Value::Date(_) | Value::Time(_) | Value::DateTime(_))
 }
 
-/// The order of an integer and a text that is an integer, which may have more digits than a DOUBLE.
+/// The order of an integer and a text (NUM-1). A text that is an integer may have more digits than
+/// a DOUBLE.
 fn integer_order(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
-    let integer = |value: &Value<'_>| match value {
-        Value::Int(n) => Some(i128::from(*n)),
-        Value::UInt(n) => Some(i128::from(*n)),
-        Value::Bytes(text) => std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok(),
-        _ => None,
+    let integer = match a {
+        Value::Int(n) => i128::from(*n),
+        Value::UInt(n) => i128::from(*n),
+        Value::Bytes(_) if !matches!(b, Value::Bytes(_)) => {
+            return integer_order(b, a).map(Ordering::reverse);
+        }
+        _ => return None,
     };
-    Some(integer(a)?.cmp(&integer(b)?))
+    let Value::Bytes(text) = b else { return None };
+    match integer_of_text(text) {
+        Some(other) => Some(integer.cmp(&other)),
+        None => integer_beside_double(a, &Value::Double(to_f64(b).value)),
+    }
+}
+/// The number at the beginning of a text, if that is an integer. It may end in `.0`.
+pub fn integer_of_text(text: &[u8]) -> Option<i128> {
+    let digits = std::str::from_utf8(text.trim_ascii()).ok().and_then(|text| text.parse().ok());
+    digits.or_else(|| {
+        let number = Decimal::parse_prefix(text).0.ok()?;
+        if number.floor() == number { number.to_i128() } else { None }
+    })
 }

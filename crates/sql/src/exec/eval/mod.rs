@@ -39,6 +39,7 @@ mod text;
 mod units;
 
 pub use cast::coerce;
+pub use compare::integer_of_text;
 pub(in crate::exec) use json::metered;
 pub use like::{fixed_start, like};
 pub(crate) use like::{like_unless, one_escape};

@@ -4,7 +4,8 @@
 //! the nearest value that the column can hold replaces the bound. The order of the nearest value
 //! and the wanted value decides whether the nearest value itself is in the range.
 use super::env::Env;
-use super::eval::{Eval, Scope, fixed_start};
+use super::eval::{Eval, Scope, fixed_start, integer_of_text};
+use super::pace::LONG;
 use crate::error::Result;
 use crate::memory::CREDIT;
 use crate::plan::{
@@ -34,8 +35,8 @@ pub struct KeyRanges {
 }
 #[derive(Clone, Debug)]
 struct Entry {
-    low: Range<u32>,
-    high: Option<Range<u32>>,
+    low: Range<usize>,
+    high: Option<Range<usize>>,
     point: bool,
 }
 pub struct RangeBytes<'a> {
@@ -107,15 +108,15 @@ impl KeyRanges {
             point: e.point,
         })
     }
-    fn at(&self, r: &Range<u32>) -> &[u8] {
-        &self.bytes[r.start as usize..r.end as usize]
+    fn at(&self, r: &Range<usize>) -> &[u8] {
+        &self.bytes[r.clone()]
     }
-    fn span(&self, from: usize) -> Range<u32> {
-        from as u32..self.bytes.len() as u32
+    fn span(&self, from: usize) -> Range<usize> {
+        from..self.bytes.len()
     }
     /// Turns the bytes from `from` on into the least key after all keys that begin with these
     /// bytes. None if there is no such key.
-    fn successor(&mut self, from: usize) -> Option<Range<u32>> {
+    fn successor(&mut self, from: usize) -> Option<Range<usize>> {
         while self.bytes.len() > from {
             let last = self.bytes.len() - 1;
             if self.bytes[last] == 0xff {
@@ -127,9 +128,9 @@ impl KeyRanges {
         }
         None
     }
-    fn copy(&mut self, of: &Range<u32>) -> usize {
+    fn copy(&mut self, of: &Range<usize>) -> usize {
         let from = self.bytes.len();
-        self.bytes.extend_from_within(of.start as usize..of.end as usize);
+        self.bytes.extend_from_within(of.clone());
         from
     }
     /// Sorts the ranges by their low bounds, merges overlapping ranges, and reverses the order for
@@ -139,7 +140,7 @@ impl KeyRanges {
             return;
         }
         let bytes = &self.bytes;
-        let at = |r: &Range<u32>| &bytes[r.start as usize..r.end as usize];
+        let at = |r: &Range<usize>| &bytes[r.clone()];
         // A complete clustered key within a range is read with the range.
         self.list.sort_unstable_by(|a, b| at(&a.low).cmp(at(&b.low)).then(a.point.cmp(&b.point)));
         let mut kept: Vec<Entry> = Vec::with_capacity(self.list.len());
@@ -305,7 +306,7 @@ fn encode_range<'v>(
             continue;
         }
         let from = env.charset_of(e);
-        match nearest(value, column, from, env) {
+        match nearest(value, column, from, env)? {
             Some((n, Ordering::Equal)) => values.push(n),
             _ => return Ok(Found::ARange),
         }
@@ -336,10 +337,7 @@ fn encode_range<'v>(
                     let column = target.column(n);
                     let from = env.charset_of(&body.plan.output[0]);
                     for row in result.rows.iter().filter(|row| !row[0].is_null()) {
-                        if let Value::Bytes(text) = &row[0] {
-                            env.bytes(text.len())?;
-                        }
-                        let near = nearest(row[0].borrow(), column, from, env);
+                        let near = nearest(row[0].borrow(), column, from, env)?;
                         if let Some((value, Ordering::Equal)) = near {
                             values.push(value);
                             push_equal(target, &values, out);
@@ -372,7 +370,7 @@ fn encode_range<'v>(
         if value.is_null() {
             return Ok(Edge::Never);
         }
-        let Some((near, side)) = nearest(value, column, env.charset_of(&bound.value), env) else {
+        let Some((near, side)) = nearest(value, column, env.charset_of(&bound.value), env)? else {
             return Ok(Edge::Never);
         };
         let inclusive = match side {
@@ -467,7 +465,7 @@ fn start_of_matches(
         return Ok(None);
     }
     let from = env.charset_of(pattern);
-    Ok(Some(match nearest(value, column, from, env) {
+    Ok(Some(match nearest(value, column, from, env)? {
         Some((Value::Bytes(pattern), Ordering::Equal)) => {
             fixed_start(column.ty.compare_collation(), escape, &pattern)
         }
@@ -480,7 +478,7 @@ enum Edge {
     None,
     /// No row satisfies the bound.
     Never,
-    At(Range<u32>, bool),
+    At(Range<usize>, bool),
 }
 
 #[inline]
@@ -505,14 +503,43 @@ fn nearest<'v>(
     column: &Column,
     from: Charset,
     env: &mut Env<'_>,
-) -> Option<(Value<'v>, Ordering)> {
+) -> Result<Option<(Value<'v>, Ordering)>> {
     if let (SqlType::Int { size, sign, .. }, Value::Int(v)) = (&column.ty, &value)
         && !sign.unsigned
         && (size.min_signed()..=size.max_signed()).contains(v)
     {
-        return Some((value, Ordering::Equal));
+        return Ok(Some((value, Ordering::Equal)));
     }
-    nearest_of(value, column, from, env)
+    if column.ty.is_string() {
+        return nearest_string(value, &column.ty, from, env);
+    }
+    Ok(nearest_of(value, column, from, env))
+}
+
+fn nearest_string<'v>(
+    value: Value<'v>,
+    ty: &SqlType,
+    from: Charset,
+    env: &mut Env<'_>,
+) -> Result<Option<(Value<'v>, Ordering)>> {
+    let to = ty.compare_collation().charset();
+    let bytes = match value {
+        Value::Bytes(b) => b,
+        other => other.to_bytes().into_owned().into(),
+    };
+    env.bytes(bytes.len())?;
+    if from == to || bytes.is_ascii() || to == Charset::Binary {
+        return Ok(Some((Value::Bytes(bytes), Ordering::Equal)));
+    }
+    if bytes.len() >= LONG {
+        env.charge(bytes.len().saturating_mul(to.max_len() as usize))?;
+    }
+    Ok(Some(match from.convert(&bytes, to) {
+        Ok(converted) => (Value::owned(converted.into_owned()), Ordering::Equal),
+        // The column cannot hold one of the characters, so no row is equal. (For constants, the
+        // binder returns an error.)
+        Err(_) => (Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater),
+    }))
 }
 
 fn nearest_of<'v>(
@@ -524,24 +551,6 @@ fn nearest_of<'v>(
     let ty = &column.ty;
     if value.is_nan() {
         return None;
-    }
-    if ty.is_string() {
-        let to = ty.compare_collation().charset();
-        let bytes = match value {
-            Value::Bytes(b) => b,
-            other => other.to_bytes().into_owned().into(),
-        };
-        if from == to || bytes.is_ascii() || to == Charset::Binary {
-            return Some((Value::Bytes(bytes), Ordering::Equal));
-        }
-        return match from.convert(&bytes, to) {
-            Ok(converted) => Some((Value::owned(converted.into_owned()), Ordering::Equal)),
-            // The column cannot hold one of the characters, so no row is equal. (For constants, the
-            // binder returns an error.)
-            Err(_) => {
-                Some((Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater))
-            }
-        };
     }
     match ty {
         SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }
@@ -571,13 +580,8 @@ fn nearest_of<'v>(
             stored.warning.is_none().then(|| (stored.value.into_owned(), Ordering::Equal))
         }
         _ => {
-            // The column holds numbers. A string counts as the number at its beginning; the number
-            // is exact if nothing follows.
             let number = match value {
-                Value::Bytes(text) => match Decimal::parse(&text) {
-                    Some(exact) => Value::Decimal(exact),
-                    None => Value::Double(redolith_types::convert::text_to_f64(&text).value),
-                },
+                Value::Bytes(text) => number_of_text(&text, ty),
                 other => redolith_types::convert::to_number(&other).value,
             };
             let near =
@@ -589,6 +593,23 @@ fn nearest_of<'v>(
         }
     }
 }
+
+/// The number as which a column of numbers is compared with a string: the DOUBLE at its beginning,
+/// but beside an integer the integer that the string is (NUM-1), and beside a DECIMAL with more
+/// digits than a DOUBLE has the exact number.
+fn number_of_text(text: &[u8], ty: &SqlType) -> Value<'static> {
+    let exact = match ty {
+        SqlType::Int { .. } => integer_of_text(text).map(|n| Decimal::from_parts(n, 0)),
+        SqlType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => Decimal::parse(text),
+        _ => None,
+    };
+    match exact {
+        Some(exact) => Value::Decimal(exact),
+        None => Value::Double(redolith_types::convert::text_to_f64(text).value),
+    }
+}
+/// Two numbers of so many decimal digits are never the same DOUBLE.
+const DOUBLE_DIGITS: u8 = 15;
 
 fn is_number(value: &Value<'_>) -> bool {
     matches!(
