@@ -495,6 +495,8 @@ errors! {
     query_timeout() = 3024, "Query execution was interrupted, maximum statement execution time \
         exceeded";
     no_default(column) = 1364, "Field '{column}' doesn't have a default value";
+    no_default_below_view(schema, name) = 1423, "Field of view '{schema}.{name}' underlying table \
+        doesn't have a default value";
     division_by_zero() = 1365, "Division by 0";
     no_logarithm() = 3020, "Invalid argument for logarithm";
     /// For a text that is no valid number or string: `kind` is "integer", "decimal", "double",

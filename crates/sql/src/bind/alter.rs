@@ -425,7 +425,7 @@ impl Binder<'_> {
             access.lock = RowLock::None;
         }
         let table = Arc::new(TableInfo::definition(def.clone()));
-        fit_outputs(&table, &given, &mut select);
+        let members = fit_outputs(&table, &given, &mut select);
         let (mut fill, mut defaults) = self.fill(&table, &given)?;
         for ((fill, column), from) in fill.iter_mut().zip(&table.def.columns).zip(from) {
             let (Fill::Given(place), Some(from)) = (*fill, *from) else { continue };
@@ -446,7 +446,7 @@ impl Binder<'_> {
         let constraints = self.constraints(&table)?;
         Ok(InsertPlan {
             table,
-            rows: InsertRows::Select { select: Box::new(select), buffer: false },
+            rows: InsertRows::Select { select: Box::new(select), buffer: false, members },
             fill,
             defaults,
             on_duplicate: OnDuplicate::Error,

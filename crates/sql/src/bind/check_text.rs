@@ -290,12 +290,13 @@ impl<'e> Writer<'_, '_, 'e> {
         Ok(match ty {
             CastType::Signed => "signed".into(),
             CastType::Unsigned => "unsigned".into(),
-            CastType::Char { length, charset } => {
+            CastType::Char { length, charset, bin } => {
                 let charset = match charset {
                     Some(name) => charset_named(name)?,
                     None => self.binder.cx.collation.charset(),
                 };
-                format!("{} charset {}", sized("char", *length), charset.name())
+                let bin = if *bin { " binary" } else { "" };
+                format!("{} charset {}{bin}", sized("char", *length), charset.name())
             }
             CastType::Binary(length) => sized("binary", *length),
             CastType::Decimal(precision, scale) => format!("decimal({precision},{scale})"),

@@ -50,7 +50,7 @@ impl Binder<'_> {
             }
             DefaultFill::Expr(expr) => *expr,
             DefaultFill::AutoIncrement => Expr::literal(Value::Int(0), ExprType::bigint(1)),
-            DefaultFill::Missing | DefaultFill::Zero => {
+            DefaultFill::Missing | DefaultFill::MissingBelowView(_) | DefaultFill::Zero => {
                 return Err(SqlError::no_default(&def.name));
             }
         })

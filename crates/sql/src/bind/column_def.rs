@@ -7,6 +7,7 @@ use super::expr::{Env, check_decimal};
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, DataType};
+use crate::parse::lexer::{Lexer, TokenKind};
 use crate::plan::{ExprKind, Function};
 use crate::sql_mode::SqlMode;
 use redolith_types::sql_type::Sign;
@@ -211,12 +212,7 @@ impl Binder<'_> {
             }) {
                 return Err(SqlError::default_names_variable(&column.name));
             }
-            // The text is read in the mode without flags, whatever the mode of the session is.
-            let text = match self.cx.mode.changes_syntax() {
-                true => self.text_for_all_modes(default)?,
-                false => self.parsed.portable_source(default.span)?,
-            };
-            return Ok(Some(DefaultValue::Expr(text)));
+            return Ok(Some(DefaultValue::Expr(self.default_text(default)?)));
         }
         if let Some(fsp) = self.now_precision(default)? {
             let fits = matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. })
@@ -291,6 +287,43 @@ fn duplicates(names: &[String], collation: Collation) -> Vec<&str> {
         names.iter().rev().filter(is_duplicate).map(String::as_str).collect();
     found.reverse();
     found
+}
+
+impl Binder<'_> {
+    /// The text of DEFAULT (expression), which is read in the mode without flags, whatever the mode
+    /// of the session is. A text that means something else in another mode is written anew, so that
+    /// SHOW CREATE TABLE can be restored there.
+    fn default_text(&mut self, default: &ast::Expr) -> Result<String> {
+        let changes = self.cx.mode.changes_syntax();
+        if changes || self.depends_on_mode(default.span) {
+            match self.text_for_all_modes(default) {
+                // JSON_VALUE has no such text, and the client's text is right in this mode.
+                Err(e) if !changes && e.code == 1235 => {}
+                text => return text,
+            }
+        }
+        self.parsed.portable_source(default.span)
+    }
+    /// Whether a part of a statement in the mode without flags may be something else in another.
+    fn depends_on_mode(&self, span: ast::Span) -> bool {
+        let text = &self.parsed.text[..span.end as usize];
+        let mut lexer = Lexer::at(text, span.start as usize, self.parsed.mode);
+        loop {
+            let token = lexer.next_token();
+            let bytes = token.text(text);
+            let depends = match token.kind {
+                TokenKind::End => return false,
+                TokenKind::Symbol => bytes == b"||",
+                TokenKind::Word => {
+                    [&b"NOT"[..], b"REAL"].iter().any(|word| bytes.eq_ignore_ascii_case(word))
+                }
+                kind => kind.is_string() && bytes.starts_with(b"\""),
+            };
+            if depends {
+                return true;
+            }
+        }
+    }
 }
 
 fn number_of_bytes(value: &Value<'_>) -> Value<'static> {

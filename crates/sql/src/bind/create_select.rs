@@ -13,7 +13,7 @@ use crate::parse::ast;
 use crate::parse::limits::MAX_COLUMNS;
 use crate::plan::{
     CreateSelect, CreateTable, Expr, ExprKind, ExprType, Fill, InsertPlan, InsertRows, Kind,
-    OnDuplicate, SelectPlan, SourceKind,
+    MemberNames, OnDuplicate, SelectPlan, SourceKind,
 };
 use crate::table_info::TableInfo;
 use redolith_types::sql_type::Sign;
@@ -86,12 +86,12 @@ impl Binder<'_> {
         let table = Arc::new(TableInfo::definition(create.def.clone()));
         let columns: Vec<usize> =
             (table.def.columns.len() - select.visible..table.def.columns.len()).collect();
-        fit_outputs(&table, &columns, &mut select);
+        let members = fit_outputs(&table, &columns, &mut select);
         let (fill, defaults) = self.fill(&table, &columns)?;
         let constraints = self.constraints(&table)?;
         let insert = InsertPlan {
             table,
-            rows: InsertRows::Select { select: Box::new(select), buffer: false },
+            rows: InsertRows::Select { select: Box::new(select), buffer: false, members },
             fill,
             defaults,
             on_duplicate: match on_duplicate {
@@ -113,10 +113,21 @@ impl Binder<'_> {
 }
 
 /// Makes outputs numbers that go to columns of numbers: an ENUM its number, a hexadecimal literal
-/// the number of its bytes.
-pub(super) fn fit_outputs(table: &TableInfo, columns: &[usize], select: &mut SelectPlan) {
+/// the number of its bytes. An ENUM for an ENUM is its number, too, which tells the error value
+/// from an empty name; returns the names (`InsertRows::Select`).
+pub(super) fn fit_outputs(
+    table: &TableInfo,
+    columns: &[usize],
+    select: &mut SelectPlan,
+) -> Vec<Option<MemberNames>> {
+    let mut members = Vec::new();
     for (given, column) in columns.iter().enumerate() {
         let ty = &table.def.columns[*column].ty;
+        if matches!(ty, SqlType::Enum { .. }) && select.output[given].ty.kind == Kind::Enum {
+            members.resize(given, None);
+            members.push(give_number(select, given).map(|(_, names)| names));
+            continue;
+        }
         if ty.is_numeric() || matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             give_number(select, given);
             let output = &mut select.output[given];
@@ -125,6 +136,7 @@ pub(super) fn fit_outputs(table: &TableInfo, columns: &[usize], select: &mut Sel
             }
         }
     }
+    members
 }
 
 /// The column that an output gives.

@@ -1,29 +1,16 @@
 //! ENUM and SET columns of derived tables and after GROUP BY. Their rows keep the number; the text
 //! is made where it is needed.
 use super::scope::ScopeColumn;
-use crate::plan::{Expr, ExprKind, ExprType, Kind, SelectPlan, SourceKind};
+use crate::plan::{Expr, ExprKind, ExprType, Kind, MemberNames, SelectPlan, SourceKind};
 use crate::table_info::TableInfo;
 use std::sync::Arc;
-
-/// The column whose type defines the names.
-pub(super) struct Names {
-    table: Arc<TableInfo>,
-    column: u16,
-}
-
-impl Names {
-    /// The expression that gives the name of `number`.
-    pub fn of(self, number: Expr) -> ExprKind {
-        ExprKind::Member { number: Box::new(number), table: self.table, column: self.column }
-    }
-}
 
 /// An ENUM or SET of a table as its number; None for all other expressions. `table` gives the table
 /// of a source.
 pub(super) fn number_of(
     expr: &Expr,
     table: impl Fn(usize) -> Option<Arc<TableInfo>>,
-) -> Option<(Expr, Names)> {
+) -> Option<(Expr, MemberNames)> {
     if !matches!(expr.ty.kind, Kind::Enum | Kind::Set) {
         return None;
     }
@@ -33,10 +20,10 @@ pub(super) fn number_of(
                 expr.kind.clone(),
                 ExprType::unsigned_bigint(20).nullable(expr.ty.nullable),
             );
-            Some((number, Names { table: table(*source as usize)?, column: *column }))
+            Some((number, MemberNames { table: table(*source as usize)?, column: *column }))
         }
         ExprKind::Member { number, table, column } => {
-            Some(((**number).clone(), Names { table: table.clone(), column: *column }))
+            Some(((**number).clone(), MemberNames { table: table.clone(), column: *column }))
         }
         _ => None,
     }
@@ -54,7 +41,7 @@ pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
 
 /// Changes an output of a query from the text of an ENUM or SET to its number. Returns None if the
 /// output is another expression.
-pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, Names)> {
+pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, MemberNames)> {
     let table = |source: usize| match &plan.sources[source].kind {
         SourceKind::Table(access) => Some(access.table.clone()),
         SourceKind::JsonTable(table) => Some(table.info.clone()),

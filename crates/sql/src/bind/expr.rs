@@ -562,11 +562,12 @@ impl Binder<'_> {
         let ty = match to {
             C::Signed => ExprType::bigint(value.ty.length.clamp(1, 21)),
             C::Unsigned => ExprType::unsigned_bigint(value.ty.length.clamp(1, 21)),
-            C::Char { length, charset } => {
+            C::Char { length, charset, bin } => {
                 let collation = match charset {
                     Some(name) => self.cx.default_collation(charset_named(name)?),
                     None => self.cx.collation,
                 };
+                let collation = if *bin { collation.bin() } else { collation };
                 ExprType {
                     coercibility: Coercibility::Implicit,
                     ..ExprType::string(length.unwrap_or(u32::MAX), collation)

@@ -1,12 +1,14 @@
 //! GROUP BY: rewrites the expressions of the result in terms of group keys and aggregates.
 use super::determined::Determined;
-use super::enum_set::{Names, number_of};
+use super::enum_set::number_of;
 use super::from::FromClause;
 use super::scope::Scope;
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::plan::expr_set::SameIndex;
-use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, Function, Grouping};
+use crate::plan::{
+    Aggregate, AggregateCall, Expr, ExprKind, ExprType, Function, Grouping, MemberNames,
+};
 use crate::sql_mode::SqlMode;
 use redolith_types::Value;
 use std::collections::HashMap;
@@ -229,6 +231,6 @@ fn column_of(e: &Expr) -> Option<(u16, u16)> {
     }
 }
 
-fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, Names)> {
+fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, MemberNames)> {
     number_of(expr, |source| scope.sources[source].table.clone())
 }

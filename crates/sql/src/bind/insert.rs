@@ -9,7 +9,8 @@ use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::{
-    ArithOp, Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, Kind,
+    ArithOp, Assignment, DefaultFill, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue,
+    Kind, TableName,
 };
 use crate::table_info::TableInfo;
 use redolith_types::SqlType;
@@ -31,35 +32,46 @@ impl Binder<'_> {
         let mut target = self.change_target(&insert.table, None, verb)?;
         target.scope.inserted = Some(target.place);
         let (table, check) = (target.table.clone(), target.check.clone());
+        // An empty list is none.
+        let names = insert.columns.as_deref().filter(|names| !names.is_empty());
         let columns = match target.scope.is_view(target.place) {
-            true => view_columns(&target, insert.columns.as_deref(), verb)?,
-            false => insert_columns(&table, insert.columns.as_deref())?,
+            true => view_columns(&target, names, verb)?,
+            false => insert_columns(&table, names)?,
+        };
+        let view = match target.scope.is_view(target.place) {
+            true => Some(self.table_name(&insert.table)?),
+            false => None,
         };
         let updates = !insert.on_duplicate.is_empty();
-        if target.scope.is_view(target.place)
-            && (insert.row_alias.is_some() || check.is_some() && updates)
-        {
+        if view.is_some() && (insert.row_alias.is_some() || check.is_some() && updates) {
             return Err(SqlError::unsupported(
                 "a row alias, or ON DUPLICATE KEY UPDATE with CHECK OPTION, for a view",
             ));
         }
         let (rows, on_duplicate) = match &insert.source {
             InsertSource::Values(rows) => {
-                let rows = self.insert_rows(&target, &columns, rows)?;
+                // `VALUES ()` is a row of defaults, where no list names columns.
+                let named = view.is_some() || names.is_some();
+                let no_values = !named && rows.iter().all(Vec::is_empty);
+                let rows = self.insert_rows(&target, &columns, rows, no_values)?;
                 (rows, self.on_duplicate(&mut target.scope, &table, insert)?)
             }
             InsertSource::Select(select) => {
                 let bound = self.select_and_on_duplicate(target, columns.len(), insert, select)?;
                 let (mut select, on_duplicate) = bound;
-                fit_outputs(&table, &columns, &mut select);
+                let members = fit_outputs(&table, &columns, &mut select);
                 let buffer = select.sources.iter().any(|s| reads(s, &table));
                 if !buffer && select.grouping.is_none() && !select.distinct {
                     select.output.iter_mut().for_each(keep_digits);
                 }
-                (InsertRows::Select { select: Box::new(select), buffer }, on_duplicate)
+                let select = Box::new(select);
+                (InsertRows::Select { select, buffer, members }, on_duplicate)
             }
         };
-        let (fill, defaults) = self.fill(&table, &columns)?;
+        let (fill, mut defaults) = self.fill(&table, &columns)?;
+        if let Some(view) = view {
+            name_view(view, &fill, &mut defaults);
+        }
         let constraints = self.constraints(&table)?;
         Ok(InsertPlan {
             names_columns: names_columns(&rows),
@@ -95,13 +107,12 @@ impl Binder<'_> {
         target: &ChangeTarget,
         columns: &[usize],
         rows: &[Vec<ast::Expr>],
+        no_values: bool,
     ) -> Result<InsertRows> {
         // Names in VALUES refer to the columns of the new row.
         let (table, env) = (&target.table, Env::new(&target.scope, Clause::None));
         let mut bound = Vec::with_capacity(rows.len());
-        let no_values = rows.iter().all(Vec::is_empty);
         for (n, row) in rows.iter().enumerate() {
-            // `VALUES ()` is a row of defaults.
             if row.len() != columns.len() && !no_values {
                 return Err(SqlError::column_count(n + 1));
             }
@@ -222,6 +233,15 @@ fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usi
         columns.push(column);
     }
     Ok(columns)
+}
+
+/// The error of a column that the rows leave out names the view.
+fn name_view(view: TableName, fill: &[Fill], defaults: &mut [DefaultFill]) {
+    for (fill, default) in fill.iter().zip(defaults) {
+        if *fill == Fill::Default && matches!(default, DefaultFill::Missing) {
+            *default = DefaultFill::MissingBelowView(Box::new(view.clone()));
+        }
+    }
 }
 
 /// The columns of the table that a row for a view has values for.

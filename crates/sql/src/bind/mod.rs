@@ -59,6 +59,7 @@ mod subquery;
 pub mod type_rules;
 mod view;
 mod view_definition;
+mod view_names;
 mod view_target;
 mod view_text;
 mod window;

@@ -337,11 +337,12 @@ impl Binder<'_> {
                 SelectItem::Expr { expr, alias } => {
                     let so_far = Some((&bound.aliases, items));
                     let value = self.expr(&Env { items: so_far, ..*env }, expr)?;
+                    let column = bound.output.len();
                     let name = match alias {
                         Some(alias) => alias.clone(),
                         None => {
                             let mut name = self.item_name(env, expr)?;
-                            self.note_item(expr.span, &mut name);
+                            self.note_item(items, column, expr, &mut name);
                             name
                         }
                     };
@@ -454,7 +455,11 @@ impl Binder<'_> {
                 if name.table.is_none()
                     && !matches!(env.scope.find(name, env.clause), Ok(Some(_))) =>
             {
-                items.aliases.find(&name.column)
+                let named = items.aliases.find(&name.column);
+                if named.is_some() {
+                    self.note_alias(key.span, &name.column);
+                }
+                named
             }
             _ => self.position(key, items.output.len(), env.clause)?,
         })
@@ -509,7 +514,11 @@ impl Binder<'_> {
             let named = match &item.expr.kind {
                 A::Name(name) if name.table.is_none() => {
                     self.step(aliases.list.len())?;
-                    aliases.sort_key(&name.column, env.clause)?
+                    let named = aliases.sort_key(&name.column, env.clause)?;
+                    if named.is_some() {
+                        self.note_alias(item.expr.span, &name.column);
+                    }
+                    named
                 }
                 _ => None,
             };

@@ -1,6 +1,7 @@
 //! Binds CREATE, ALTER and DROP VIEW, and what SHOW and LOCK TABLES ask of views.
 use super::Binder;
 use super::ddl::check_characters;
+use super::derived::name_columns;
 use super::view::is_plain;
 use super::view_text::Rewrites;
 use crate::error::{Result, SqlError};
@@ -8,17 +9,23 @@ use crate::exec::show::quoted_name;
 use crate::parse::ast::{self, FactorKind, ViewChange};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::{Lexer, TokenKind};
-use crate::parse::limits::{MAX_NAME_CHARS, MAX_VIEW_HEIGHT};
+use crate::parse::limits::MAX_VIEW_HEIGHT;
 use crate::parse::{self, literal};
-use crate::plan::{CreateView, SelectPlan, ShowKind, TableLock, TableName};
+use crate::plan::{CreateView, ShowKind, TableLock, TableName};
 use crate::sql_mode::SqlMode;
 use redolith_engine::dict::view::{Algorithm, CheckOption, View, ViewDef};
-use redolith_types::TableDef;
+use redolith_types::{Charset, TableDef};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The modes that a view's text does not depend on (VTEXT-1).
-const WRITTEN_OUT: u64 = SqlMode::ANSI | SqlMode::ANSI_QUOTES | SqlMode::NO_BACKSLASH_ESCAPES;
+const WRITTEN_OUT: u64 = SqlMode::ANSI
+    | SqlMode::ANSI_QUOTES
+    | SqlMode::NO_BACKSLASH_ESCAPES
+    | SqlMode::PIPES_AS_CONCAT
+    | SqlMode::HIGH_NOT_PRECEDENCE
+    | SqlMode::REAL_AS_FLOAT
+    | SqlMode::IGNORE_SPACE;
 
 impl Binder<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CreateView> {
@@ -35,9 +42,9 @@ impl Binder<'_> {
         if create.select.height > MAX_VIEW_HEIGHT {
             return Err(SqlError::nested_too_deeply());
         }
-        self.rewrites = Some(Rewrites::default());
+        self.rewrites = Some(Rewrites::of(&create.select));
         let bound = self.select(&create.select, None);
-        let rewrites = self.rewrites.take().unwrap_or_default();
+        let mut rewrites = self.rewrites.take().unwrap_or_default();
         // As in MySQL, a definition that names its own view names no table.
         let is_recursion = |e: &SqlError| e.code == 1462;
         let mut plan = bound.map_err(|e| match is_recursion(&e) {
@@ -47,8 +54,9 @@ impl Binder<'_> {
         if !plan.into.is_empty() || plan.into_file.is_some() {
             return Err(SqlError::clause_in_view("INTO"));
         }
+        let is_plain = is_plain(&create.select);
         let updatable = create.algorithm != Algorithm::Temptable
-            && is_plain(&create.select)
+            && is_plain
             && self.is_changeable(&create.select);
         if create.check != CheckOption::None && !updatable {
             return Err(SqlError::check_option_on_view(&name.schema, &name.name));
@@ -63,26 +71,34 @@ impl Binder<'_> {
             checks: Vec::new(),
         };
         create.columns.iter().try_for_each(|name| check_characters(name))?;
-        name_view_columns(&mut plan, &create.columns)?;
+        match create.columns.is_empty() {
+            true => self.name_view_columns(&mut plan, &create.select, &mut rewrites)?,
+            false => name_columns(&mut plan, &create.columns)?,
+        }
         plan.columns.iter().try_for_each(|column| check_characters(&column.name))?;
         self.add_selected(&mut def, &mut Vec::new(), &plan)?;
-        let cannot_merge = create.algorithm == Algorithm::Merge && !is_plain(&create.select);
         let (user, host) = self.cx.account;
         let own = || (user.to_string(), host.to_string());
+        let mode = self.cx.mode.0 & !WRITTEN_OUT;
+        let select = self.view_text(create.span, rewrites)?;
+        // The text has more parentheses than the statement: a view that is made can be read.
+        let connection = self.cx.collation.charset();
+        let charsets = TextCharsets { client: Charset::Utf8mb4, connection };
+        self.parse_kept(select.as_bytes(), SqlMode(mode), charsets)?;
         let def = ViewDef {
             def,
-            select: self.view_text(create.span, rewrites)?,
+            select,
             names_columns: !create.columns.is_empty(),
-            algorithm: if cannot_merge { Algorithm::Undefined } else { create.algorithm },
+            algorithm: create.algorithm,
             check: create.check,
             definer: create.definer.clone().unwrap_or_else(own),
             invoker: create.invoker,
-            mode: self.cx.mode.0 & !WRITTEN_OUT,
+            mode,
             charset_client: self.parsed.charsets.client.default_collation(),
             collation_connection: self.cx.collation,
             updatable,
         };
-        Ok(CreateView { def, change: create.change, cannot_merge })
+        Ok(CreateView { def, change: create.change, unsaid: create.unsaid, is_plain })
     }
 
     /// True if a SELECT has one table, or one view whose rows can be changed.
@@ -107,7 +123,7 @@ impl Binder<'_> {
             return Err(SqlError::view_is_invalid(&stored.schema, &stored.name));
         }
         let names: Vec<String> = stored.columns.iter().map(|c| c.name.clone()).collect();
-        name_view_columns(&mut plan, &names)?;
+        name_columns(&mut plan, &names)?;
         self.add_selected(&mut def, &mut Vec::new(), &plan)?;
         Ok(def)
     }
@@ -220,20 +236,4 @@ impl Binder<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// Gives the columns of a view's SELECT the view's names: those of its list, or those that the
-/// SELECT gives. As in MySQL, a name that no column can have is replaced.
-fn name_view_columns(plan: &mut SelectPlan, names: &[String]) -> Result<()> {
-    super::derived::name_columns(plan, names)?;
-    if names.is_empty() {
-        for (n, column) in plan.columns.iter_mut().enumerate() {
-            let name = &column.name;
-            let too_long = name.chars().count() > MAX_NAME_CHARS;
-            if too_long || name.is_empty() || name.ends_with(' ') || name.contains('\0') {
-                column.name = format!("Name_exp_{}", n + 1).into();
-            }
-        }
-    }
-    Ok(())
 }

@@ -3,20 +3,23 @@
 //! **VTEXT-1** The text means the same whatever the default database, and whatever tables and
 //! columns are made later: tables have their schemas, columns their tables, and `*` is the list of
 //! the columns of that day. Names are in backticks, strings in apostrophes with `\` as escape, all
-//! in UTF-8. So the text does not depend on `ANSI_QUOTES` and `NO_BACKSLASH_ESCAPES`. Otherwise it
-//! is what the client wrote, without comments, and with its keywords in small letters.
+//! in UTF-8. Operators that the SQL mode gives a meaning are written so that each mode gives them
+//! the same ([`mode_text`](crate::parse::mode_text)). Otherwise the text is what the client wrote,
+//! without comments, and with its keywords in small letters.
 //!
-//! The binder notes what names mean while it binds the definition; the text is made from the notes
-//! and the tokens of the statement.
+//! The parser notes what depends on the mode, and the binder what names mean while it binds the
+//! definition; the text is made from the notes and the tokens of the statement.
 use super::Binder;
 use super::ddl::check_characters;
 use super::expr::Env;
 use super::scope::{Clause, Scope};
+use super::view_names::ViewColumns;
 use crate::error::Result;
 use crate::exec::show::{quoted_name, quoted_text};
-use crate::parse::ast::{ColumnName, Span};
+use crate::parse::ast::{ColumnName, Select, Span};
 use crate::parse::lexer::{Lexer, Token, TokenKind};
 use crate::parse::literal;
+use crate::parse::mode_text::ModeChange;
 use crate::parse::reserved::is_reserved;
 use crate::sql_mode::SqlMode;
 use std::collections::BTreeMap;
@@ -25,9 +28,46 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Rewrites {
     /// By the start of a part: its end, and what takes its place.
-    replaced: BTreeMap<u32, (u32, String)>,
-    /// What comes behind the part that ends here.
-    added: BTreeMap<u32, String>,
+    pub replaced: BTreeMap<u32, (u32, String)>,
+    /// By the end of an item of a SELECT list that has no alias: its name.
+    pub names: BTreeMap<u32, String>,
+    pub columns: ViewColumns,
+}
+impl Rewrites {
+    /// For the definition of a view.
+    pub fn of(select: &Select) -> Rewrites {
+        Rewrites { columns: ViewColumns::of(select), ..Rewrites::default() }
+    }
+}
+
+/// What comes in front of the token that begins here, and behind the one that ends here.
+#[derive(Default)]
+struct Around {
+    before: BTreeMap<u32, String>,
+    after: BTreeMap<u32, String>,
+}
+impl Around {
+    /// Enters the parser's changes: of those at one place, those of an inner expression come first.
+    fn of(changes: &[ModeChange], rewrites: &mut Rewrites) -> Around {
+        let mut around = Around::default();
+        for change in changes {
+            match *change {
+                ModeChange::Before(..) => {}
+                ModeChange::After(end, text) => {
+                    around.after.entry(end).or_default().push_str(text);
+                }
+                ModeChange::Over(span, text) => {
+                    rewrites.replaced.insert(span.start, (span.end, text.into()));
+                }
+            }
+        }
+        for change in changes.iter().rev() {
+            if let ModeChange::Before(start, text) = *change {
+                around.before.entry(start).or_default().push_str(text);
+            }
+        }
+        around
+    }
 }
 
 impl Binder<'_> {
@@ -41,6 +81,7 @@ impl Binder<'_> {
             aliases.is_some_and(|aliases| aliases.find(&name.column).is_some())
         };
         if env.clause == Clause::Having && alias_of(env) {
+            self.note_alias(span, &name.column);
             return Ok(());
         }
         let mut around = Some(env);
@@ -53,6 +94,7 @@ impl Binder<'_> {
                 return Ok(());
             }
             if alias_of(env) {
+                self.note_alias(span, &name.column);
                 return Ok(());
             }
             around = env.outer;
@@ -76,17 +118,6 @@ impl Binder<'_> {
         };
         rewrites.replaced.entry(span.start).or_insert((span.end, text));
     }
-    /// Notes the name of an item without an alias. As in MySQL, its characters beyond U+FFFF become
-    /// '?': no name has them.
-    pub(super) fn note_item(&mut self, span: Span, name: &mut String) {
-        if self.rewrites.is_some() && check_characters(name).is_err() {
-            *name = name.chars().map(|c| if c > '\u{ffff}' { '?' } else { c }).collect();
-        }
-        if let Some(rewrites) = self.rewrites.as_mut().filter(|_| span.start < span.end) {
-            let text = || format!(" AS {}", quoted_name(name));
-            rewrites.added.entry(span.end).or_insert_with(text);
-        }
-    }
 
     /// The text of the SELECT at `span` (VTEXT-1).
     pub(super) fn view_text(&mut self, span: Span, mut rewrites: Rewrites) -> Result<String> {
@@ -100,6 +131,7 @@ impl Binder<'_> {
             let text = names.iter().map(|name| quoted_name(name)).collect::<Vec<_>>().join(".");
             rewrites.replaced.entry(table.start).or_insert((table.end, text));
         }
+        let around = Around::of(&parsed.mode_changes, &mut rewrites);
         let mut lexer = Lexer::at(parsed.text, parsed.start, parsed.mode);
         let mut out = String::new();
         let (mut last_end, mut after_word, mut skip_to) = (span.start, false, 0);
@@ -113,24 +145,39 @@ impl Binder<'_> {
             }
             self.step(1)?;
             if token.start >= skip_to {
+                let mut is_apart = token.start > last_end;
                 let (text, is_word) = match rewrites.replaced.get(&token.start) {
                     Some((end, text)) => {
                         skip_to = *end;
-                        (text.clone(), true)
+                        let is_comma = text == ",";
+                        is_apart &= !is_comma;
+                        (text.clone(), !is_comma)
                     }
                     None => self.token_text(token, out.ends_with('.'))?,
                 };
-                if !out.is_empty() && (token.start > last_end || after_word && is_word) {
+                let before = around.before.get(&token.start).map_or("", String::as_str);
+                let begins_with_word = match before.as_bytes().first() {
+                    Some(first) => first.is_ascii_alphabetic(),
+                    None => is_word,
+                };
+                if !out.is_empty() && (is_apart || after_word && begins_with_word) {
                     out.push(' ');
                 }
+                out.push_str(before);
                 out.push_str(&text);
                 after_word = is_word;
             }
             last_end = token.end;
-            if token.end >= skip_to
-                && let Some(text) = rewrites.added.get(&token.end)
-            {
+            if token.end < skip_to {
+                continue;
+            }
+            if let Some(text) = around.after.get(&token.end) {
                 out.push_str(text);
+                after_word = false;
+            }
+            if let Some(name) = rewrites.names.get(&token.end) {
+                out.push_str(" AS ");
+                out.push_str(&quoted_name(name));
                 after_word = true;
             }
         }

@@ -120,21 +120,18 @@ pub fn convert_given<'v>(
     env: &mut Env<'_>,
 ) -> Result<Value<'v>> {
     if is_error_of_enum(&value, e, column) {
-        return Ok(Value::UInt(0));
+        return Ok(value);
     }
     convert(value, column, env.charset_of(e), env.row, env)
 }
 
-/// True if an ENUM passes its error value 0, whose text is empty, to another ENUM, which takes it
-/// as it is, in strict mode too. If that ENUM has an empty name, the text means that name.
+/// True if an ENUM passes its error value to another ENUM, which takes it as it is, in strict mode
+/// too: it comes as the number 0 (`Eval::stored`), and all other values as texts.
 #[inline]
 pub fn is_error_of_enum(value: &Value<'_>, e: &Expr, column: &Column) -> bool {
-    match &column.ty {
-        SqlType::Enum { names, .. } if e.ty.kind == Kind::Enum => {
-            value.as_bytes().is_some_and(<[u8]>::is_empty) && !names.iter().any(String::is_empty)
-        }
-        _ => false,
-    }
+    matches!(value, Value::UInt(0))
+        && e.ty.kind == Kind::Enum
+        && matches!(column.ty, SqlType::Enum { .. })
 }
 
 /// A value that a column of the same type holds already. Only a TIMESTAMP is another value outside

@@ -379,33 +379,54 @@ impl<'p> Work<'p> {
         }
         let given = match (plan.fill[n], given) {
             (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
-                InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, e)),
+                InsertValue::Expr(e) => {
+                    let value = Eval::new(at, env).stored(e, &column.ty)?;
+                    if column_conversion::is_error_of_enum(&value, e, column) {
+                        return Ok(value);
+                    }
+                    Some((value, env.charset_of(e)))
+                }
                 InsertValue::Default => None,
             },
             (Fill::Given(n), Given::Values(row, exprs)) => {
-                let (value, e) = (row[n as usize].borrow(), &exprs[n as usize]);
-                let value = if column.ty.is_string() {
-                    Eval::new(at, env).stored_as_string(e, &column.ty, value)
-                } else {
-                    value
-                };
-                Some((value, e))
+                let n = usize::from(n);
+                let (value, e) = (row[n].borrow(), &exprs[n]);
+                match plan.members_of(n) {
+                    Some(_) if matches!(value, Value::UInt(0)) => return Ok(value),
+                    Some(names) => {
+                        let charset =
+                            names.ty().collation().map_or(Charset::Binary, |c| c.charset());
+                        Some((names.ty().present(value), charset))
+                    }
+                    None if column.ty.is_string() => {
+                        let value = Eval::new(at, env).stored_as_string(e, &column.ty, value);
+                        Some((value, env.charset_of(e)))
+                    }
+                    None => Some((value, env.charset_of(e))),
+                }
             }
             (Fill::Default | Fill::Kept(_), _) | (_, Given::Fields(_)) => None,
         };
         let (value, from) = match (given, &plan.defaults[n]) {
-            (Some((value, e)), _) if column_conversion::is_error_of_enum(&value, e, column) => {
-                return Ok(Value::UInt(0));
-            }
-            (Some((value, e)), _) => (value, env.charset_of(e)),
+            (Some(given), _) => given,
             (None, DefaultFill::Literal(v)) => return Ok(v.borrow()),
             (None, DefaultFill::Expr(e)) => {
                 (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))
             }
             (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
             (None, DefaultFill::Zero) => (column_conversion::zero(&column.ty), Charset::Utf8mb4),
+            // A column that all rows leave out is one warning, with the first of them.
+            (None, DefaultFill::Missing | DefaultFill::MissingBelowView(_))
+                if plan.fill[n] == Fill::Default && env.row > 1 =>
+            {
+                return Ok(column_conversion::zero(&column.ty));
+            }
             (None, DefaultFill::Missing) => {
                 env.warn(SqlError::no_default(&column.name))?;
+                return Ok(column_conversion::zero(&column.ty));
+            }
+            (None, DefaultFill::MissingBelowView(view)) => {
+                env.warn(SqlError::no_default_below_view(&view.schema, &view.name))?;
                 return Ok(column_conversion::zero(&column.ty));
             }
         };

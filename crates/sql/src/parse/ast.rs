@@ -229,7 +229,12 @@ pub struct Call {
 pub enum CastType {
     Signed,
     Unsigned,
-    Char { length: Option<u32>, charset: Option<String> },
+    /// `bin` for the _bin collation of the character set.
+    Char {
+        length: Option<u32>,
+        charset: Option<String>,
+        bin: bool,
+    },
     Binary(Option<u32>),
     Decimal(u32, u8),
     Double,

@@ -5,7 +5,7 @@ use super::lexer::{Token, TokenKind, introduced_charset};
 use super::parser::Parser;
 use super::reserved::is_reserved;
 use super::window::ONLY_WITH_OVER;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::IntervalUnit;
 use redolith_types::Charset;
 
@@ -338,7 +338,7 @@ impl Parser<'_> {
             let ty = if p.accept("RETURNING") {
                 p.cast_type()?
             } else {
-                CastType::Char { length: Some(512), charset: None }
+                CastType::Char { length: Some(512), charset: None, bin: false }
             };
             let (mut modes, mut defaults) = (['n', 'n'], [null(), null()]);
             for (n, reaction) in p.json_reactions(false)?.into_iter().enumerate() {
@@ -454,6 +454,9 @@ impl Parser<'_> {
             return self.fail();
         }
         self.advance();
+        if name == "NATIONAL" && !self.accept("CHAR") {
+            self.expect("CHARACTER")?;
+        }
         let args = if self.at_symbol("(") {
             self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))?
         } else {
@@ -468,22 +471,22 @@ impl Parser<'_> {
                 }
                 if name == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
             }
-            "CHAR" | "CHARACTER" | "NCHAR" => {
-                let charset = if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
-                    Some(self.word_or_string()?)
-                } else {
-                    None
-                };
-                CastType::Char { length: first, charset }
+            "CHAR" | "CHARACTER" => self.cast_to_char(first)?,
+            "NCHAR" | "NATIONAL" => {
+                CastType::Char { length: first, charset: Some("utf8mb3".into()), bin: false }
             }
             "BINARY" => CastType::Binary(first),
             "DECIMAL" | "DEC" | "NUMERIC" => {
                 CastType::Decimal(first.unwrap_or(10), digits(args.get(1).copied()))
             }
-            "DOUBLE" | "REAL" => {
+            "DOUBLE" => {
                 self.accept("PRECISION");
                 CastType::Double
             }
+            "REAL" => match self.real(word) {
+                "FLOAT" => CastType::Float,
+                _ => CastType::Double,
+            },
             "FLOAT" => {
                 if first.is_some_and(|p| p > 24) {
                     CastType::Double
@@ -498,6 +501,28 @@ impl Parser<'_> {
             "JSON" => CastType::Json,
             _ => return Err(self.error_at(word)),
         })
+    }
+}
+
+impl Parser<'_> {
+    /// After CHAR(n): a character set and BINARY, in either order. BYTE is a character set of its
+    /// own, which BINARY does not go with.
+    fn cast_to_char(&mut self, length: Option<u32>) -> Result<CastType> {
+        if self.accept("BYTE") {
+            return Ok(CastType::Binary(length));
+        }
+        let mut bin = self.accept("BINARY");
+        let charset = if self.accept("ASCII") {
+            Some("latin1".into())
+        } else if self.accept("UNICODE") {
+            return Err(SqlError::unknown_character_set("ucs2"));
+        } else if self.charset_keyword() {
+            Some(self.charset_name()?)
+        } else {
+            None
+        };
+        bin = bin || charset.is_some() && self.accept("BINARY");
+        Ok(CastType::Char { length, charset, bin })
     }
 }
 
@@ -520,8 +545,8 @@ fn null() -> Expr {
 /// utf8mb4_bin.
 fn json_value_type(ty: CastType) -> Expr {
     let cast = |ty| Expr::new(ExprKind::Cast(Box::new(null()), ty), Span::default());
-    let CastType::Char { length, charset: None } = ty else { return cast(ty) };
-    let text = cast(CastType::Char { length, charset: Some("utf8mb4".into()) });
+    let CastType::Char { length, charset: None, bin: false } = ty else { return cast(ty) };
+    let text = cast(CastType::Char { length, charset: Some("utf8mb4".into()), bin: false });
     Expr::new(ExprKind::Collate(Box::new(text), "utf8mb4_bin".into()), Span::default())
 }
 

@@ -4,7 +4,7 @@ use super::lexer::TokenKind;
 use super::limits::*;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
-use redolith_types::Charset;
+use redolith_types::{Charset, Collation};
 
 /// Types that have no length: a parenthesis behind them is an error of syntax.
 const LENGTHLESS: &[&str] =
@@ -84,10 +84,10 @@ impl Parser<'_> {
             self.accept("DEFAULT");
             if self.charset_keyword() {
                 self.accept_symbol("=");
-                say_charset(&mut charset, self.charset_name()?)?;
+                say_charset(&mut charset, &collation, self.charset_name()?)?;
             } else if self.accept("COLLATE") {
                 self.accept_symbol("=");
-                collation = Some(self.collation_name()?);
+                say_collation(&charset, &mut collation, self.collation_name()?)?;
             } else if self.accept("ENCRYPTION") {
                 self.accept_symbol("=");
                 if self.kind() != TokenKind::String {
@@ -434,13 +434,7 @@ impl Parser<'_> {
                 self.accept("PRECISION");
                 "DOUBLE"
             }
-            "REAL" => {
-                if self.mode.has(crate::sql_mode::SqlMode::REAL_AS_FLOAT) {
-                    "FLOAT"
-                } else {
-                    "DOUBLE"
-                }
-            }
+            "REAL" => self.real(token),
             "FLOAT8" => "DOUBLE",
             "BIT" => "BIT",
             "CHAR" | "CHARACTER" => {
@@ -607,10 +601,10 @@ impl Parser<'_> {
         if self.charset_keyword() {
             self.accept_symbol("=");
             let name = if self.accept("DEFAULT") { String::new() } else { self.charset_name()? };
-            say_charset(&mut options.charset, name)?;
+            say_charset(&mut options.charset, &options.collation, name)?;
         } else if self.accept("COLLATE") {
             self.accept_symbol("=");
-            options.collation = Some(self.collation_name()?);
+            say_collation(&options.charset, &mut options.collation, self.collation_name()?)?;
         } else if default {
             return self.fail();
         } else if self.accept("ENGINE") || self.accept("TYPE") {
@@ -666,15 +660,42 @@ impl Parser<'_> {
     }
 }
 
-/// Notes the character set of one more option. Options that contradict each other are error 1302;
-/// the empty name stands for DEFAULT, which contradicts none.
-pub(super) fn say_charset(said: &mut Option<String>, name: String) -> Result<()> {
-    let known = |name: &str| Charset::from_name(name);
-    if let Some((one, other)) = said.as_deref().and_then(known).zip(known(&name))
+/// The character set that the options so far say, by its name or by a collation's. The empty name
+/// stands for DEFAULT, which says none.
+fn said_charset(charset: &Option<String>, collation: &Option<String>) -> Option<Charset> {
+    let of_collation = |name: &str| Collation::from_name(name).map(Collation::charset);
+    let named = charset.as_deref().and_then(Charset::from_name);
+    named.or_else(|| collation.as_deref().and_then(of_collation))
+}
+/// Notes the character set of one more option. One that contradicts the options before is error
+/// 1302.
+pub(super) fn say_charset(
+    charset: &mut Option<String>,
+    collation: &Option<String>,
+    name: String,
+) -> Result<()> {
+    let said = said_charset(charset, collation);
+    if let Some((one, other)) = said.zip(Charset::from_name(&name))
         && one != other
     {
         return Err(SqlError::conflicting_charsets(one.name(), other.name()));
     }
-    *said = Some(name);
+    *charset = Some(name);
+    Ok(())
+}
+/// Notes the collation of one more option. One of another character set than the options before say
+/// is error 1253.
+pub(super) fn say_collation(
+    charset: &Option<String>,
+    collation: &mut Option<String>,
+    name: String,
+) -> Result<()> {
+    let said = said_charset(charset, collation);
+    if let Some((said, other)) = said.zip(Collation::from_name(&name))
+        && said != other.charset()
+    {
+        return Err(SqlError::collation_charset_mismatch(&name, said.name()));
+    }
+    *collation = Some(name);
     Ok(())
 }

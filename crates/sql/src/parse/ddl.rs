@@ -1,6 +1,6 @@
 //! ALTER, DROP, TRUNCATE, RENAME.
 use super::ast::*;
-use super::create::say_charset;
+use super::create::{say_charset, say_collation};
 use super::limits::MAX_COLUMNS;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
@@ -38,10 +38,14 @@ impl Parser<'_> {
         if !self.at_end() {
             actions = self.comma_list(Self::alter_action)?;
         }
-        let mut charset = None;
+        let (mut charset, mut collation) = (None, None);
         for action in actions.iter().flatten() {
-            if let Alter::Options(TableOptions { charset: Some(name), .. }) = action {
-                say_charset(&mut charset, name.clone())?;
+            let Alter::Options(options) = action else { continue };
+            if let Some(name) = &options.charset {
+                say_charset(&mut charset, &collation, name.clone())?;
+            }
+            if let Some(name) = &options.collation {
+                say_collation(&charset, &mut collation, name.clone())?;
             }
         }
         Ok(Statement::Alter { table, actions: actions.into_iter().flatten().collect() })

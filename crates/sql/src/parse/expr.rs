@@ -3,7 +3,7 @@
 //!
 //! The operators from the loosest to the tightest: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE;
 //! comparisons, IS NULL; IN, BETWEEN, LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`; `^`;
-//! unary `- + ~ !`, BINARY, COLLATE.
+//! `||` with PIPES_AS_CONCAT; unary `- + ~ !`; BINARY, COLLATE.
 use super::ast::*;
 use super::call::plain_call;
 use super::lexer::TokenKind;
@@ -51,11 +51,15 @@ impl Parser<'_> {
     }
 
     fn or_expr(&mut self) -> Result<Expr> {
-        self.terms(
-            Self::xor_expr,
-            |p| p.accept("OR") || (!p.mode.has(SqlMode::PIPES_AS_CONCAT) && p.accept_symbol("||")),
-            ExprKind::Or,
-        )
+        self.terms(Self::xor_expr, Self::accept_or, ExprKind::Or)
+    }
+    fn accept_or(&mut self) -> bool {
+        if self.mode.has(SqlMode::PIPES_AS_CONCAT) || !self.at_symbol("||") {
+            return self.accept("OR");
+        }
+        let pipes = self.advance();
+        self.kept_as(pipes, "or");
+        true
     }
     fn xor_expr(&mut self) -> Result<Expr> {
         let position = self.position();
@@ -75,7 +79,18 @@ impl Parser<'_> {
         if self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) || !self.accept("NOT") {
             return self.truth_expr();
         }
-        let inner = self.deeper(Self::not_expr)?;
+        self.negation(position, Self::not_expr)
+    }
+    /// After the NOT at `position`. Expressions without NOT need no room for it on the stack.
+    #[inline(never)]
+    fn negation(
+        &mut self,
+        position: Place,
+        operand: fn(&mut Self) -> Result<Expr>,
+    ) -> Result<Expr> {
+        let begin = self.position();
+        let inner = self.deeper(operand)?;
+        self.note_not(position, begin);
         self.node(position, ExprKind::Unary(UnaryOp::Not, Box::new(inner)))
     }
 
@@ -154,9 +169,9 @@ impl Parser<'_> {
             let high = Box::new(self.deeper(Self::predicate)?);
             ExprKind::Between { negated, value: Box::new(value), low, high }
         } else if self.accept("LIKE") {
-            let pattern = Box::new(self.unary_expr()?);
+            let pattern = Box::new(self.concatenated()?);
             let escape =
-                if self.accept("ESCAPE") { Some(Box::new(self.unary_expr()?)) } else { None };
+                if self.accept("ESCAPE") { Some(Box::new(self.concatenated()?)) } else { None };
             ExprKind::Like { negated, value: Box::new(value), pattern, escape }
         } else if self.accept("REGEXP") || self.accept("RLIKE") {
             ExprKind::Regexp {
@@ -200,7 +215,7 @@ impl Parser<'_> {
     /// Arithmetic and bit operators of at least precedence `min`, which associate to the left.
     fn binary_bits(&mut self, min: u8) -> Result<Expr> {
         let position = self.position();
-        let mut left = self.unary_expr()?;
+        let mut left = self.concatenated()?;
         while let Some((op, precedence)) = self.peek_bit_op() {
             if precedence < min {
                 break;
@@ -289,7 +304,7 @@ impl Parser<'_> {
         }
     }
 
-    /// simple_expr with its prefixes and COLLATE.
+    /// An operand of `||`, with its prefixes and COLLATE.
     fn unary_expr(&mut self) -> Result<Expr> {
         let position = self.position();
         let op = if self.accept_symbol("-") {
@@ -298,10 +313,10 @@ impl Parser<'_> {
             UnaryOp::Plus
         } else if self.accept_symbol("~") {
             UnaryOp::BitNot
-        } else if self.accept_symbol("!")
-            || (self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) && self.accept("NOT"))
-        {
+        } else if self.accept_symbol("!") {
             UnaryOp::Not
+        } else if self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) && self.accept("NOT") {
+            return self.negation(position, Self::unary_expr);
         } else if self.at("BINARY") && !self.at_symbol_nth(1, ".") {
             self.advance();
             UnaryOp::Binary
@@ -319,8 +334,6 @@ impl Parser<'_> {
             if self.accept("COLLATE") {
                 let collation = self.word_or_string()?;
                 value = self.node(position, ExprKind::Collate(Box::new(value), collation))?;
-            } else if self.mode.has(SqlMode::PIPES_AS_CONCAT) && self.at_symbol("||") {
-                value = self.concatenation(position, value)?;
             } else if self.at_symbol("->") || self.at_symbol("->>") {
                 let unquoted = self.at_symbol("->>");
                 self.advance();
@@ -337,18 +350,36 @@ impl Parser<'_> {
         }
     }
 
-    /// `value || x || ..` as calls of CONCAT. A call takes as many arguments as it may have, which
-    /// keeps the tree low.
-    fn concatenation(&mut self, position: Place, value: Expr) -> Result<Expr> {
+    /// MySQL's simple_expr: with PIPES_AS_CONCAT, `value || x || ..` as calls of CONCAT. A call
+    /// takes as many arguments as it may have, which keeps the tree low.
+    #[inline]
+    fn concatenated(&mut self) -> Result<Expr> {
+        match self.mode.has(SqlMode::PIPES_AS_CONCAT) {
+            true => self.with_pipes(),
+            false => self.unary_expr(),
+        }
+    }
+    /// It is not inlined, so that expressions without pipes need no room for it on the stack.
+    #[inline(never)]
+    fn with_pipes(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let value = self.unary_expr()?;
+        if !self.at_symbol("||") {
+            return Ok(value);
+        }
         let (_, most) = Function::Concat.arity();
         let mut args = vec![value];
-        while self.accept_symbol("||") {
+        while self.at_symbol("||") {
             if args.len() == most {
                 let so_far = plain_call("CONCAT", std::mem::take(&mut args));
+                self.note_concat(position);
                 args.push(self.node(position, so_far)?);
             }
-            args.push(self.simple_expr()?);
+            let pipes = self.advance();
+            self.kept_as(pipes, ",");
+            args.push(self.unary_expr()?);
         }
+        self.note_concat(position);
         self.node(position, plain_call("CONCAT", args))
     }
 

@@ -23,6 +23,7 @@ pub mod lexer;
 pub mod limits;
 pub mod literal;
 mod load;
+pub mod mode_text;
 pub mod parameterize;
 mod parser;
 pub use parser::MAX_HEIGHT;
@@ -61,6 +62,8 @@ pub struct Parsed<'t> {
     pub charsets: TextCharsets,
     /// The places of the names of tables in FROM clauses, but for those that WITH has defined.
     pub tables: Vec<ast::Span>,
+    /// Where the text of a view's SELECT depends on the SQL mode; empty for other statements.
+    pub mode_changes: Vec<mode_text::ModeChange>,
     /// The names of the user variables that `:=` assigns.
     pub assigned: HashSet<String>,
     /// About the bytes of the tree and its plan.
@@ -201,6 +204,7 @@ pub fn parse<'t>(
         hints,
         charsets,
         tables: scanned.tables,
+        mode_changes: scanned.mode_changes,
         assigned: scanned.assigned,
         memory: scanned.memory,
         start,

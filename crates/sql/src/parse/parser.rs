@@ -5,6 +5,7 @@ use super::ast::{Name, Span};
 use super::charsets::TextCharsets;
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal;
+use super::mode_text::ModeChange;
 use super::reserved::is_reserved;
 use super::with::{Ctes, Defining};
 use crate::error::{Result, SqlError};
@@ -77,6 +78,8 @@ pub(super) struct Parser<'t> {
     pub(super) into_files: usize,
     /// The places of the tables' names.
     pub(super) tables: Vec<Span>,
+    /// The places whose meaning depends on the SQL mode, where they are noted.
+    pub(super) mode_changes: Option<Vec<ModeChange>>,
     /// The user variables that are assigned.
     pub(super) assigned: HashSet<String>,
 }
@@ -87,12 +90,19 @@ pub(super) struct Place {
     token: usize,
     start: u32,
 }
+impl Place {
+    /// The place of the first byte.
+    pub fn start(self) -> u32 {
+        self.start
+    }
+}
 
 /// The literals, and the number of parameters, in the tokens that the parser has read.
 pub(super) struct Scanned {
     pub literals: Vec<Token>,
     pub params: u32,
     pub tables: Vec<Span>,
+    pub mode_changes: Vec<ModeChange>,
     pub assigned: HashSet<String>,
     pub memory: usize,
 }
@@ -147,6 +157,7 @@ impl<'t> Parser<'t> {
             inside: 0,
             into_files: 0,
             tables: Vec::new(),
+            mode_changes: None,
             assigned: HashSet::new(),
         };
         parser.forward(0);
@@ -158,8 +169,10 @@ impl<'t> Parser<'t> {
         match self.over {
             Some(why) => Err(why),
             None => {
-                let Parser { literals, params, tables, assigned, memory, .. } = self;
-                Ok((result?, Scanned { literals, params, tables, assigned, memory }))
+                let Parser { literals, params, tables, mode_changes, assigned, memory, .. } = self;
+                let mode_changes = mode_changes.unwrap_or_default();
+                let scanned = Scanned { literals, params, tables, mode_changes, assigned, memory };
+                Ok((result?, scanned))
             }
         }
     }

@@ -3,6 +3,7 @@ use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
+use crate::plan::UnsaidOfView;
 use redolith_engine::dict::view::{Algorithm, CheckOption};
 
 impl Parser<'_> {
@@ -24,13 +25,13 @@ impl Parser<'_> {
                 None => return self.fail(),
             };
         }
-        let mut definer = None;
-        if self.accept("DEFINER") {
+        let (mut definer, says_definer) = (None, self.accept("DEFINER"));
+        if says_definer {
             self.expect_symbol("=")?;
             definer = self.account()?;
         }
-        let mut invoker = false;
-        if self.accept("SQL") {
+        let (mut invoker, says_security) = (false, self.accept("SQL"));
+        if says_security {
             self.expect("SECURITY")?;
             invoker = match self.accept_any(&["DEFINER", "INVOKER"]) {
                 Some(word) => word == "INVOKER",
@@ -49,6 +50,7 @@ impl Parser<'_> {
         let columns = self.column_list()?;
         self.expect("AS")?;
         let position = self.position();
+        self.note_modes();
         let select = Box::new(self.select_statement()?);
         let span = self.span_from(position);
         let mut check = CheckOption::None;
@@ -60,9 +62,23 @@ impl Parser<'_> {
             self.expect("CHECK")?;
             self.expect("OPTION")?;
         }
-        let view =
-            CreateView { name, columns, select, span, change, algorithm, definer, invoker, check };
-        Ok(Statement::CreateView(Box::new(view)))
+        let unsaid = UnsaidOfView {
+            algorithm: algorithm == Algorithm::Undefined,
+            definer: !says_definer,
+            security: !says_security,
+        };
+        Ok(Statement::CreateView(Box::new(CreateView {
+            name,
+            columns,
+            select,
+            span,
+            change,
+            algorithm,
+            definer,
+            invoker,
+            unsaid,
+            check,
+        })))
     }
 
     /// A user and a host, as after DEFINER =; None for CURRENT_USER.

@@ -87,8 +87,18 @@ pub struct CreateTable {
 pub struct CreateView {
     pub def: ViewDef,
     pub change: ViewChange,
-    /// ALGORITHM = MERGE was asked for, and the view cannot be merged.
-    pub cannot_merge: bool,
+    pub unsaid: UnsaidOfView,
+    /// The SELECT can be merged.
+    pub is_plain: bool,
+}
+
+/// The clauses that the statement does not have. ALTER VIEW leaves the view what it had of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnsaidOfView {
+    /// As in MySQL, ALGORITHM = UNDEFINED says nothing.
+    pub algorithm: bool,
+    pub definer: bool,
+    pub security: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -9,11 +9,12 @@
 //! **DML-3** If a value of a VALUES list reads a `Column`, it reads the row that is being made, and
 //! `names_columns` is set: the executor then evaluates the values in the order of the list.
 use super::access::TableAccess;
+use super::admin::TableName;
 use super::expr::{Expr, ExprKind};
 use super::load::LoadPlan;
 use super::select::{Limit, SelectPlan, SortKey};
 use crate::table_info::TableInfo;
-use redolith_types::Value;
+use redolith_types::{SqlType, Value};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -75,6 +76,13 @@ impl InsertPlan {
     pub fn loads(&self) -> bool {
         matches!(self.rows, InsertRows::File(_))
     }
+    /// The names behind the number that this output of the SELECT is.
+    pub fn members_of(&self, output: usize) -> Option<&MemberNames> {
+        match &self.rows {
+            InsertRows::Select { members, .. } => members.get(output)?.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -84,10 +92,26 @@ pub enum InsertRows {
     /// Rows of the same form (DML-2).
     Repeat { row: Vec<InsertValue>, stride: u32 },
     /// `buffer`: the statement also reads the table that it writes, so it reads all rows before it
-    /// inserts the first.
-    Select { select: Box<SelectPlan>, buffer: bool },
+    /// inserts the first. `members` has an entry for each output that an ENUM gives to an ENUM:
+    /// the output is the number, and the entry has the names.
+    Select { select: Box<SelectPlan>, buffer: bool, members: Vec<Option<MemberNames>> },
     /// LOAD DATA: rows of a file.
     File(Box<LoadPlan>),
+}
+/// The column of an ENUM or SET whose type defines the names.
+#[derive(Clone, Debug)]
+pub struct MemberNames {
+    pub table: Arc<TableInfo>,
+    pub column: u16,
+}
+impl MemberNames {
+    pub fn ty(&self) -> &SqlType {
+        &self.table.def.columns[usize::from(self.column)].ty
+    }
+    /// The expression that gives the name of `number`.
+    pub fn of(self, number: Expr) -> ExprKind {
+        ExprKind::Member { number: Box::new(number), table: self.table, column: self.column }
+    }
 }
 #[derive(Clone, Debug)]
 pub enum InsertValue {
@@ -118,6 +142,8 @@ pub enum DefaultFill {
     /// NOT NULL without a default: error 1364 in strict mode; otherwise, and with IGNORE, the
     /// type's zero value and a warning.
     Missing,
+    /// The same for a column that the rows of an INSERT into this view leave out: error 1423.
+    MissingBelowView(Box<TableName>),
     /// NOT NULL without a default, for rows that are there already (ALTER TABLE): the type's zero
     /// value. The mode decides whether there may be a zero date.
     Zero,

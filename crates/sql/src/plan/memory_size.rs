@@ -177,12 +177,17 @@ impl Sizes {
                 .map(|row| size_of_val(row) + row.iter().map(insert_value).sum::<usize>())
                 .sum(),
             InsertRows::Repeat { row, .. } => row.iter().map(insert_value).sum(),
-            InsertRows::Select { select, .. } => self.select_plan(select),
+            InsertRows::Select { select, members, .. } => {
+                size_of_val(&members[..]) + self.select_plan(select)
+            }
             InsertRows::File(load) => load.set.iter().map(|a| self.expr(&a.value)).sum(),
         };
         let default = |d: &DefaultFill| match d {
             DefaultFill::Literal(v) => value(v),
             DefaultFill::Expr(e) => self.expr(e),
+            DefaultFill::MissingBelowView(view) => {
+                size_of::<TableName>() + view.schema.len() + view.name.len()
+            }
             DefaultFill::AutoIncrement | DefaultFill::Missing | DefaultFill::Zero => {
                 size_of::<DefaultFill>()
             }

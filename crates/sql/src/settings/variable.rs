@@ -237,10 +237,13 @@ impl Variable {
             }
             (Kind::SqlMode, Value::Int(n)) if *n >= 0 => Ok(self.take_mode(*n as u64)?.into()),
             (Kind::SqlMode, Value::UInt(n)) => Ok(self.take_mode(*n)?.into()),
-            (Kind::Charset { .. }, Value::Int(n)) => self
-                .take_collation_id(*n as u64)
-                .map(|c| c.charset().default_collation())
-                .map(by_id),
+            (Kind::Charset { .. }, Value::Int(n)) => match collation(*n as u64) {
+                Some(collation) => Ok(by_id(collation.charset().default_collation())),
+                None if self.name == "character_set_client" && is_wide_id(*n) => {
+                    Err(self.wrong_value(n))
+                }
+                None => Err(SqlError::unknown_character_set(n)),
+            },
             (Kind::Collation, Value::Int(n)) => {
                 let collation = self.take_collation_id(*n as u64)?;
                 self.check_collation(collation)?;
@@ -366,6 +369,15 @@ fn by_id(c: Collation) -> Taken {
 /// statements in them.
 pub fn is_wide(charset: &str) -> bool {
     ["ucs2", "utf16", "utf16le", "utf32"].iter().any(|name| name.eq_ignore_ascii_case(charset))
+}
+/// True for the ids of the collations of these character sets.
+fn is_wide_id(id: i64) -> bool {
+    let (ucs2, utf16) = ([35, 90, 159], [54, 55]);
+    let (utf16le, utf32) = ([56, 62], [60, 61]);
+    let lone = [&ucs2[..], &utf16, &utf16le, &utf32];
+    // The collations by Unicode's tables: ucs2, utf16, utf32.
+    let tables = [128..=151, 101..=124, 160..=183];
+    lone.iter().any(|ids| ids.contains(&id)) || tables.iter().any(|ids| ids.contains(&id))
 }
 pub fn collation(bits: u64) -> Option<Collation> {
     u16::try_from(bits).ok().and_then(Collation::from_id)

@@ -2,8 +2,9 @@
 use super::table::allow_missing;
 use super::{DdlContext, done};
 use crate::error::{Result, SqlError};
-use crate::plan::{CreateView, Plan, TableName, ViewChange};
+use crate::plan::{CreateView, Plan, TableName, UnsaidOfView, ViewChange};
 use crate::session_state::{Done, Level};
+use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
 
 /// The view's columns, and what `*` means in its text, come from the plan's tables and views.
 pub(super) async fn create(
@@ -27,20 +28,44 @@ pub(super) async fn create(
             false => SqlError::not_of_kind(schema, name, "VIEW"),
         });
     }
-    let there = cx.engine.dict.view(schema, name).is_some();
-    if there && is_new {
+    let there = cx.engine.dict.view(schema, name);
+    let is_there = there.is_some();
+    if is_there && is_new {
         return Err(SqlError::table_exists(name));
     }
-    if !there && create.change == ViewChange::Alter {
+    if !is_there && create.change == ViewChange::Alter {
         return Err(SqlError::no_such_table(schema, name));
     }
-    if create.cannot_merge {
+    let mut def = create.def.clone();
+    if let Some(old) = there.filter(|_| create.change == ViewChange::Alter) {
+        keep_unsaid(&mut def, &old.def, create.unsaid)?;
+    }
+    if def.algorithm == Algorithm::Merge && !create.is_plain {
+        def.algorithm = Algorithm::Undefined;
         let warning = SqlError::cannot_merge_view();
         cx.session.warnings.push(Level::Warning, warning.code, warning.message);
     }
     let record = cx.record(&[schema]).await?;
-    cx.engine.create_view(create.def.clone(), there, record).await?;
+    cx.engine.create_view(def, is_there, record).await?;
     Ok(Some(done(0)))
+}
+
+/// What an ALTER VIEW does not say stays as it is.
+fn keep_unsaid(def: &mut ViewDef, old: &ViewDef, unsaid: UnsaidOfView) -> Result<()> {
+    if unsaid.algorithm {
+        def.algorithm = old.algorithm;
+        def.updatable &= def.algorithm != Algorithm::Temptable;
+    }
+    if unsaid.definer {
+        def.definer = old.definer.clone();
+    }
+    if unsaid.security {
+        def.invoker = old.invoker;
+    }
+    match def.check != CheckOption::None && !def.updatable {
+        true => Err(SqlError::check_option_on_view(&def.def.schema, &def.def.name)),
+        false => Ok(()),
+    }
 }
 
 pub(super) async fn drop(

@@ -152,6 +152,12 @@ impl<'v> Row<'v> {
         }
     }
 }
+/// Whether an expression is an ENUM whose number is at hand.
+fn has_number(e: &Expr) -> bool {
+    use ExprKind as E;
+    e.ty.kind == Kind::Enum
+        && matches!(e.kind, E::Column { .. } | E::Member { .. } | E::InsertedValue(_))
+}
 /// Whether [`shown`] changes nothing.
 #[inline]
 fn is_shown_as_stored(kind: Kind) -> bool {
@@ -339,6 +345,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
                 Ok(self.source(*source).stored(*column as usize))
             }
             (ExprKind::Member { number, .. }, _) => self.eval(number),
+            (ExprKind::InsertedValue(column), Kind::Enum | Kind::Set) => {
+                Ok(self.at.known.inserted.stored(usize::from(*column)))
+            }
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
             // ELT is a text, and as a number that of what it chooses.
             (ExprKind::Call { function: Function::Elt, args }, _) => self.elt_number(args),
@@ -472,7 +481,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     }
 
     /// The value to be stored in a column of type `ty`. An ENUM or SET gives its number to a column
-    /// of numbers and its text to others.
+    /// of numbers and its text to others, but an ENUM gives the number 0, its error value, to an
+    /// ENUM.
     pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
         // The result of date arithmetic on text goes into a column of numbers as text, and so does
@@ -484,6 +494,12 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         }
         if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             return self.number_or_text(e);
+        }
+        if matches!(ty, SqlType::Enum { .. })
+            && has_number(e)
+            && let zero @ Value::UInt(0) = self.number_or_text(e)?
+        {
+            return Ok(zero);
         }
         let value = self.eval(e)?;
         Ok(if ty.is_string() { self.stored_as_string(e, ty, value) } else { value })

@@ -1,5 +1,5 @@
 //! Makes the row of a table from the row of a file.
-use super::super::column_conversion::{convert, zero};
+use super::super::column_conversion::{convert, convert_given, zero};
 use super::super::env::Env;
 use super::super::eval::{Eval, Row, Scope};
 use super::super::insert::{Given, Work};
@@ -7,7 +7,7 @@ use super::super::long_rows;
 use super::super::update::now_for;
 use super::FileRow;
 use crate::error::{Result, SqlError};
-use crate::plan::{DefaultFill, Fill, InsertPlan, LoadTarget};
+use crate::plan::{DefaultFill, Expr, Fill, InsertPlan, LoadTarget};
 use crate::session_state::UserVariable;
 use redolith_types::{Charset, Column, SqlType, Value};
 use smallvec::SmallVec;
@@ -96,10 +96,10 @@ fn make_by_steps<'v, 'p: 'v>(
             let so_far = [Row::Stored { def, layout, payload: &payload[..] }];
             let at = Scope { sources: &so_far, ..at };
             let value = Eval::new(at, env).stored(e, &column.ty)?;
-            set(work, n, value, column, env.charset_of(e), env)?.into_owned()
+            set(work, n, (value, e), column, env)?.into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
-            set(work, n, value, column, env.charset_of(e), env)?
+            set(work, n, (value, e), column, env)?
         };
         if let Value::Bytes(bytes) | Value::Json(bytes) = &value {
             env.charge(bytes.len())?;
@@ -119,15 +119,14 @@ fn make_by_steps<'v, 'p: 'v>(
 fn set<'v>(
     work: &mut Work<'_>,
     n: usize,
-    value: Value<'v>,
+    (value, e): (Value<'v>, &Expr),
     column: &Column,
-    from: Charset,
     env: &mut Env<'_>,
 ) -> Result<Value<'v>> {
     if column.auto_increment {
-        work.auto_value(n, value, column, from, env)
+        work.auto_value(n, value, column, env.charset_of(e), env)
     } else {
-        let stored = convert(value, column, from, env.row, env);
+        let stored = convert_given(value, e, column, env);
         stored.map_err(|e| e.in_table(&work.plan.table.def.name))
     }
 }

@@ -1,5 +1,6 @@
 //! The syntax tree of definitions: columns, indexes, CREATE TABLE and ALTER TABLE.
 use super::{Expr, Name, Select, Span};
+use crate::plan::UnsaidOfView;
 use redolith_engine::dict::view::{Algorithm, CheckOption};
 
 /// A column's type as written.
@@ -113,6 +114,7 @@ pub struct CreateView {
     /// None: the user.
     pub definer: Option<(String, String)>,
     pub invoker: bool,
+    pub unsaid: UnsaidOfView,
     pub check: CheckOption,
 }
 

@@ -73,6 +73,78 @@ fn the_text_names_what_it_means() {
     assert_eq!(lines(&mut utf8, "SELECT HEX(e), HEX(f) FROM v")[..1], ["E9|E9"]);
 }
 
+/// Tests VTEXT-1: a text means the same in each mode, and is kept as the same text.
+#[test]
+fn the_text_does_not_depend_on_the_mode() {
+    let w = World::new();
+    let mut s = w.session();
+    all(&mut s, &["CREATE TABLE t (a INT, b INT)", "INSERT INTO t VALUES (0, 1), (1, 0), (1, 2)"]);
+    let modes = ["", "PIPES_AS_CONCAT", "HIGH_NOT_PRECEDENCE", "ANSI,HIGH_NOT_PRECEDENCE"];
+    for (select, mode, text) in [
+        ("SELECT a || b x FROM t", "", "select `t`.`a` or `t`.`b` x from `test`.`t`"),
+        (
+            "SELECT a||b x FROM t",
+            "PIPES_AS_CONCAT",
+            "select concat(`t`.`a`,`t`.`b`) x from `test`.`t`",
+        ),
+        (
+            "SELECT(a)||-b||1 + 2 x FROM t",
+            "PIPES_AS_CONCAT",
+            "select concat((`t`.`a`),-`t`.`b`,1) + 2 x from `test`.`t`",
+        ),
+        (
+            "SELECT a || 'x' COLLATE utf8mb4_bin || b x FROM t",
+            "PIPES_AS_CONCAT",
+            "select concat(`t`.`a`, 'x' collate utf8mb4_bin, `t`.`b`) x from `test`.`t`",
+        ),
+        (
+            "SELECT NOT a BETWEEN 0 AND 0 x FROM t",
+            "",
+            "select (not (`t`.`a` between 0 and 0)) x from `test`.`t`",
+        ),
+        (
+            "SELECT NOT a BETWEEN 0 AND 0 x FROM t",
+            "HIGH_NOT_PRECEDENCE",
+            "select (not (`t`.`a`)) between 0 and 0 x from `test`.`t`",
+        ),
+        (
+            "SELECT NOT NOT a = 2 AND NOT(b)OR a IS NOT NULL x FROM t WHERE NOT EXISTS (TABLE t)",
+            "",
+            "select (not ((not (`t`.`a` = 2)))) and (not((`t`.`b`)))or `t`.`a` is not null x from \
+             `test`.`t` where (not (exists (select `t`.`a` AS `a`,`t`.`b` AS `b` from `test`.`t`)))",
+        ),
+        (
+            "SELECT NOT a || b x, \"a\" = -b y FROM t",
+            "ANSI,HIGH_NOT_PRECEDENCE",
+            "select concat((not (`t`.`a`)), `t`.`b`) x, `t`.`a` = -`t`.`b` y from `test`.`t`",
+        ),
+        (
+            "SELECT cast(a AS REAL) x FROM t",
+            "REAL_AS_FLOAT",
+            "select cast(`t`.`a` AS float) x from `test`.`t`",
+        ),
+        ("SELECT cast(a AS REAL) x FROM t", "", "select cast(`t`.`a` AS double) x from `test`.`t`"),
+    ] {
+        all(&mut s, &[&format!("SET sql_mode = '{mode}'")]);
+        let rows = lines(&mut s, select);
+        all(&mut s, &[&format!("CREATE OR REPLACE VIEW v AS {select}")]);
+        assert_eq!(kept(&w, "v"), text, "{select} in {mode:?}");
+        for mode in modes {
+            all(&mut s, &[&format!("SET sql_mode = '{mode}'")]);
+            all(&mut s, &[&format!("CREATE OR REPLACE VIEW again AS {text}")]);
+            for view in ["v", "again"] {
+                assert_eq!(lines(&mut s, &format!("TABLE {view}")), rows, "{select} in {mode:?}");
+            }
+            // What is in parentheses already gets no more of them that matter.
+            assert_eq!(kept(&w, "again").replace(['(', ')'], ""), text.replace(['(', ')'], ""));
+        }
+    }
+    // The text has three levels of parentheses for each NOT: a view that is made can be read.
+    let deep = format!("CREATE OR REPLACE VIEW v AS SELECT {}a x FROM t", "NOT ".repeat(60));
+    assert!(lines(&mut s, &deep)[0].starts_with("error 1436"), "{:?}", lines(&mut s, &deep));
+    all(&mut s, &["TABLE v"]);
+}
+
 /// Tests VBIND-1 and VBIND-2: the sources of a query over views.
 #[test]
 fn plain_views_are_merged() {

@@ -6,7 +6,7 @@ use crate::plan::{Expr, Function};
 use redolith_types::json::{self, Json, JsonError, JsonRef, MAX_DEPTH, Meter, View, quote};
 use redolith_types::{Charset, Collation, Value};
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn json_test(&mut self, function: Function, args: &'v [Expr]) -> Result<Value<'v>> {
@@ -90,7 +90,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// JSON_SEARCH(doc, one or all, pattern, escape, path, ..): the paths of the strings that match
-    /// the pattern.
+    /// the pattern. As in MySQL, the values of the first path come first, in the path's order, and
+    /// a string in several of them comes once, with the first.
     pub(super) fn json_search(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let document = self.document(Function::JsonSearch, args, 0)?;
         let all = self.wants_all("json_search", &args[1])?;
@@ -118,21 +119,26 @@ impl<'v> Eval<'v, '_, '_> {
         let inside = if paths.is_empty() {
             None
         } else {
-            let mut inside = HashSet::new();
+            let mut inside = HashMap::new();
             for path in &paths {
                 let values = self.metered(|meter| json::seek(root, path, meter))?;
-                self.env.charge(values.len() * 3 * size_of::<(usize, usize)>())?;
-                inside.extend(values.into_iter().map(JsonRef::address));
+                self.env.charge(values.len() * 3 * size_of::<((usize, usize), usize)>())?;
+                for value in values {
+                    let rank = inside.len();
+                    inside.entry(value.address()).or_insert(rank);
+                }
             }
             Some(inside)
         };
-        let found = self.metered(|meter| {
+        let mut found = self.metered(|meter| {
             let found = Vec::new();
             let mut search = Search { pattern: &pattern, escape, all, inside, found, meter };
-            search.walk(root, &mut vec![b'$'], false, MAX_DEPTH + 1)?;
+            search.walk(root, &mut vec![b'$'], None, MAX_DEPTH + 1)?;
             Ok(search.found)
         })?;
-        let texts = found.into_iter().map(|path| Json::String(Cow::Owned(path)));
+        // The sort is stable: strings in one value stay in their order in the document.
+        found.sort_by_key(|(rank, _)| *rank);
+        let texts = found.into_iter().map(|(_, path)| Json::String(Cow::Owned(path)));
         let mut texts: Vec<Json<'_>> = texts.collect();
         match texts.len() {
             0 => Ok(Value::Null),
@@ -146,9 +152,11 @@ struct Search<'s, 'm> {
     pattern: &'s [u8],
     escape: char,
     all: bool,
-    /// The values in which strings are looked for; None for the whole document.
-    inside: Option<HashSet<(usize, usize)>>,
-    found: Vec<String>,
+    /// The values in which strings are looked for, each with its rank; None for the whole document.
+    inside: Option<HashMap<(usize, usize), usize>>,
+    /// The places of the strings, each with the lowest rank of the values around it. It has one
+    /// place at most, that of the lowest rank so far, unless all are wanted.
+    found: Vec<(usize, String)>,
     meter: Meter<'m>,
 }
 
@@ -156,21 +164,29 @@ impl Search<'_, '_> {
     fn count(&mut self, values: usize, bytes: usize) -> json::Result<()> {
         if (self.meter)(values, bytes) { Err(JsonError::Stopped) } else { Ok(()) }
     }
-    /// Looks through a value that stands at `path`. `within` says that the value is in one that is
-    /// searched.
+    /// Looks through a value that stands at `path`. `within` is the lowest rank of the values
+    /// around it that are searched.
     fn walk(
         &mut self,
         value: JsonRef<'_>,
         path: &mut Vec<u8>,
-        within: bool,
+        within: Option<usize>,
         depth: usize,
     ) -> json::Result<()> {
         self.count(1, 0)?;
         let depth = depth.checked_sub(1).ok_or(JsonError::TooDeep)?;
-        let within =
-            within || self.inside.as_ref().is_none_or(|inside| inside.contains(&value.address()));
+        let own = match &self.inside {
+            Some(inside) => inside.get(&value.address()).copied(),
+            None => Some(0),
+        };
+        let rank = within.into_iter().chain(own).min();
         match value.view()? {
             View::String(text) => {
+                let best = self.found.first().map(|(rank, _)| *rank);
+                let Some(rank) = rank.filter(|rank| self.all || best.is_none_or(|b| *rank < b))
+                else {
+                    return Ok(());
+                };
                 let collation = Collation::Utf8mb4Bin;
                 self.count(text.len() / 16, 0)?;
                 // KILL ends a pattern that takes long, and the work leaves its worker.
@@ -180,14 +196,16 @@ impl Search<'_, '_> {
                     false => Ok(()),
                 };
                 let (escape, text) = (Some(self.escape), text.as_bytes());
-                let matches = within
-                    && like_unless(collation, escape, text, self.pattern, &mut stop)
-                        .map_err(|_| JsonError::Stopped)?;
+                let matches = like_unless(collation, escape, text, self.pattern, &mut stop)
+                    .map_err(|_| JsonError::Stopped)?;
                 if matches {
+                    if !self.all {
+                        self.found.clear();
+                    }
                     let place = String::from_utf8_lossy(path).into_owned();
                     // The place, its node in the answer's tree, and a vector that grows.
                     self.count(1, place.len() + 3 * size_of::<Json<'_>>())?;
-                    self.found.push(place);
+                    self.found.push((rank, place));
                 }
             }
             View::Array(array) | View::Object(array) => {
@@ -198,9 +216,10 @@ impl Search<'_, '_> {
                     } else {
                         path.extend_from_slice(format!("[{n}]").as_bytes());
                     }
-                    self.walk(array.value(n)?, path, within, depth)?;
+                    self.walk(array.value(n)?, path, rank, depth)?;
                     path.truncate(len);
-                    if !self.all && !self.found.is_empty() {
+                    // No later string has a lower rank than the first value.
+                    if !self.all && self.found.first().is_some_and(|(rank, _)| *rank == 0) {
                         return Ok(());
                     }
                 }
