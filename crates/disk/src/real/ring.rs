@@ -9,6 +9,11 @@
 //! RING-4: `user_data` is a `Box<Pending>` given away, or 0 for the wake-up that ends the
 //! completion thread.
 //!
+//! The kernel ends an operation in the name of the thread that submitted it. It interrupts that
+//! thread in user mode and wakes it from an interruptible sleep. A thread that sleeps in an fsync
+//! or in a durable write comes to it only when that call returns: what a worker has submitted ends,
+//! for us, after the flush that the worker leads (docs/decisions/042).
+//!
 //! IORING_SETUP_COOP_TASKRUN is off. The flag saves an interrupt when the submitting thread is in
 //! user mode, but its completions then wait for that thread's next system call or tick. Measured
 //! with 2 threads, 8 reads of 16 KiB each in flight, 2 cores: the flag gained nothing with idle
