@@ -90,7 +90,7 @@ fn the_text_does_not_depend_on_the_mode() {
         (
             "SELECT(a)||-b||1 + 2 x FROM t",
             "PIPES_AS_CONCAT",
-            "select concat((`t`.`a`),-`t`.`b`,1) + 2 x from `test`.`t`",
+            "select concat(`t`.`a`,-`t`.`b`,1) + 2 x from `test`.`t`",
         ),
         (
             "SELECT a || 'x' COLLATE utf8mb4_bin || b x FROM t",
@@ -110,8 +110,9 @@ fn the_text_does_not_depend_on_the_mode() {
         (
             "SELECT NOT NOT a = 2 AND NOT(b)OR a IS NOT NULL x FROM t WHERE NOT EXISTS (TABLE t)",
             "",
-            "select (not ((not (`t`.`a` = 2)))) and (not((`t`.`b`)))or `t`.`a` is not null x from \
-             `test`.`t` where (not (exists (select `t`.`a` AS `a`,`t`.`b` AS `b` from `test`.`t`)))",
+            "select (not ((not (`t`.`a` = 2)))) and (not(`t`.`b`))or `t`.`a` is not null x from \
+             `test`.`t` where (not (exists (select `t`.`a` AS `a`,`t`.`b` AS `b` from \
+             `test`.`t`)))",
         ),
         (
             "SELECT NOT a || b x, \"a\" = -b y FROM t",
