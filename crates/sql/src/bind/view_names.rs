@@ -100,7 +100,9 @@ impl Binder<'_> {
         }
         let clauses = clauses_of(select);
         for (span, name) in &rewrites.columns.aliases {
-            let inside = clauses.iter().any(|c| c.start <= span.start && span.end <= c.end);
+            self.step(1)?;
+            let before = clauses.partition_point(|clause| clause.start <= span.start);
+            let inside = before > 0 && span.end <= clauses[before - 1].end;
             if let Some(n) = first.get(name).filter(|_| inside)
                 && names[*n] != *bound[*n]
             {
@@ -111,7 +113,7 @@ impl Binder<'_> {
     }
 }
 
-/// Where the clauses stand that may name the columns of a view.
+/// Where the clauses stand that may name the columns of a view, in the order of the text.
 fn clauses_of(select: &Select) -> Vec<Span> {
     let first = select.first_select();
     let order = first.order.iter().chain(&select.whole_order).map(|item| &item.expr);
