@@ -273,7 +273,7 @@ fn nothing_is_stored_beside_a_definition() {
         keeps(&e, &[]).await;
         e.keep_statistics(false).await;
         keeps(&e, &[&t]).await;
-        e.drop_tables(&[t.clone()], None).await.unwrap();
+        e.drop_tables(std::slice::from_ref(&t), None).await.unwrap();
         e.sample_statistics(&t).await;
         e.analyze_table(&t).await.unwrap();
         keeps(&e, &[]).await;
