@@ -32,6 +32,7 @@ fn def(n: usize) -> TableDef {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 struct Rng(u64);

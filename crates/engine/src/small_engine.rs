@@ -107,6 +107,7 @@ pub(crate) async fn table_with(e: &Arc<Engine>, change: impl FnOnce(&mut TableDe
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     change(&mut def);
     e.create_schema("s", DEFAULT_COLLATION, None).await.unwrap();

@@ -37,6 +37,8 @@ use std::time::Duration;
 const ORPHANS_DIR: &str = "orphans";
 /// How often changed counters are saved in the dictionary.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
+/// Statistics are stored in the dictionary each time counters have been saved so often (STATS-3).
+const STATISTICS_EVERY: u64 = 10;
 
 impl Engine {
     /// Opens the directory, or makes a new instance if the directory is empty. The report says what
@@ -287,7 +289,7 @@ impl Engine {
         let mut explained = judged.files;
         explained.extend(judged.definitions.iter().filter_map(|named| match named {
             Named::Table(r) => Some(SpaceId(r.space)),
-            Named::Schema(..) | Named::View(_) | Named::Histogram(_) => None,
+            Named::Schema(..) | Named::View(_) | Named::Values(..) => None,
         }));
         for trx in prepared {
             let prepared = self.restore_prepared(trx).await?;
@@ -311,7 +313,7 @@ impl Engine {
         report: &mut Report,
     ) -> Result<()> {
         definitions.into_iter().for_each(|d| self.define(d));
-        self.dict.forget_stray_histograms();
+        self.dict.forget_stray_values();
         for mut trx in unfinished {
             if self.config.forced.rolls_back() {
                 trx.rollback().await?;
@@ -341,17 +343,13 @@ impl Engine {
         while c.next(&mut trx).await? {
             self.define(record::parse(&self.dict_table, c.payload(&trx).await?)?);
         }
-        self.dict.forget_stray_histograms();
+        self.dict.forget_stray_values();
         Ok(())
     }
     fn define(&self, named: Named) {
         match named {
             Named::Schema(name, r) => self.dict.put_schema(&name, r),
-            Named::Histogram(found) => {
-                if let Some((table, column, histogram)) = found {
-                    self.dict.add_histogram(table, column, *histogram);
-                }
-            }
+            Named::Values(table, read) => self.dict.learn(table, read),
             Named::View(def) => self.dict.replace_views(&[], vec![View::new(&self.dict, *def)]),
             Named::Table(r) => {
                 let t = record::make_table(&self.dict, *r, self.sys.next_id(), |_| TrxId::NONE);
@@ -534,18 +532,23 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
     }
 }
 
+/// Saves what tables have in memory for the next start: counters, and statistics.
 async fn keep_counters(engine: Arc<Engine>) {
-    while !engine.closing.load(Acquire) {
+    for round in 1u64.. {
         engine.nap(COUNTERS_EVERY).await;
         if engine.closing.load(Acquire) {
-            return;
+            break;
         }
         if let Err(e) = save_counters(&engine).await {
             tracing::warn!(
                 "AUTO_INCREMENT counters could not be saved, and the server tries again: {e}"
             );
         }
+        if round.is_multiple_of(STATISTICS_EVERY) {
+            engine.keep_statistics(false).await;
+        }
     }
+    engine.keep_statistics(true).await;
 }
 /// Saves the AUTO_INCREMENT counters in page 0 of their tables' spaces.
 async fn save_counters(engine: &Engine) -> Result<()> {

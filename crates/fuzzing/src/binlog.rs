@@ -140,6 +140,7 @@ fn table() -> Table {
         collation,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     Table::of(TableId(9), &def, RowMetadata::Full)
 }

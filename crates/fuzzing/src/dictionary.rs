@@ -3,8 +3,12 @@
 use crate::take;
 use redolith_engine::dict::Dictionary;
 use redolith_engine::dict::view::{Algorithm, CheckOption, ViewDef};
-use redolith_engine::testing::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
-use redolith_types::{CheckDef, Collation, Column, IndexDef, SqlType, TableDef, Value};
+use redolith_engine::testing::dict::record::{
+    self, Named, SchemaRecord, TableRecord, TreeRecord, Values,
+};
+use redolith_types::{
+    CheckDef, Collation, Column, IndexDef, SqlType, StatisticsOptions, TableDef, Value,
+};
 
 /// The input is the length of a name, the name, and the record's bytes.
 pub fn record(data: &[u8]) {
@@ -24,9 +28,12 @@ pub fn record(data: &[u8]) {
             assert_eq!(format!("{found:?}"), format!("{same:?}"));
             return;
         }
-        Ok(Named::Histogram(Some((_, _, found)))) => {
-            let again = record::histogram_row(&table, name, &found);
-            let Ok(Named::Histogram(Some((_, _, same)))) = record::parse(&table, &again) else {
+        Ok(Named::Values(_, Ok(found))) => {
+            let again = match &found {
+                Values::Histogram(_, found) => record::histogram_row(&table, name, found),
+                Values::Statistics(found) => record::statistics_row(&table, name, found),
+            };
+            let Ok(Named::Values(_, Ok(same))) = record::parse(&table, &again) else {
                 panic!("what was written is read")
             };
             assert_eq!(format!("{found:?}"), format!("{same:?}"));
@@ -67,6 +74,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
                 condition: "(`a` > 0)".into(),
                 enforced: false,
             }],
+            statistics: StatisticsOptions { persistent: Some(true), ..Default::default() },
         },
         unfinished: vec![TreeRecord { id: 5, root: 6 }],
     };

@@ -43,6 +43,7 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     let t = e.create_table(def, 1, None).await?;
     for round in 0..8 {

@@ -74,6 +74,7 @@ impl<K: Key, V: Value> TableDefinition<K, V> {
             collation: DEFAULT_COLLATION,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         }
     }
     /// Whether the stored table is the one defined. Names of columns do not matter, nor secondary

@@ -28,6 +28,7 @@ use redolith_sql::status::{MonitorAction, Status};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -394,6 +395,18 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     order(Var::InnodbBufferPoolLoadAbort, |engine| engine.stop_pool_load());
     order(Var::InnodbPurgeStopNow, |engine| engine.history.stop());
     order(Var::InnodbPurgeRunNow, |engine| engine.history.resume());
+    let set = engine.dict.statistics_settings.clone();
+    s.on_change(Var::InnodbStatsPersistent, move |on| set.persistent.store(on != 0, Relaxed));
+    let set = engine.dict.statistics_settings.clone();
+    s.on_change(Var::InnodbStatsAutoRecalc, move |on| set.auto_recalc.store(on != 0, Relaxed));
+    let set = engine.dict.statistics_settings.clone();
+    s.on_change(Var::InnodbStatsPersistentSamplePages, move |pages| {
+        set.persistent_sample_pages.store(pages, Relaxed);
+    });
+    let set = engine.dict.statistics_settings.clone();
+    s.on_change(Var::InnodbStatsTransientSamplePages, move |pages| {
+        set.transient_sample_pages.store(pages, Relaxed);
+    });
     let pages = engine.clone();
     s.on_change(Var::InnodbOldBlocksPct, move |pct| {
         pages.store.pool.set_old_blocks_pct(pct as u32);

@@ -70,6 +70,7 @@ pub fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableD
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 /// Returns the tables if they exist.

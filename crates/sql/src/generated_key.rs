@@ -84,6 +84,7 @@ mod tests {
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         }
     }
 

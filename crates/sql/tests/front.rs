@@ -193,6 +193,7 @@ fn a_stored_default_with_a_subquery_is_refused_where_it_is_read() {
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     let mut tables = Tables::default();
     tables.tables.insert(("test".into(), "d".into()), Arc::new(TableInfo::definition(def)));

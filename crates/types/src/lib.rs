@@ -24,7 +24,9 @@ pub use collation::Collation;
 pub use decimal::Decimal;
 pub use key::KeyLayout;
 pub use row::{EXTERNAL_LEN, MAX_VARIABLE, RowLayout};
-pub use schema::{CheckDef, Column, DefaultValue, IndexColumn, IndexDef, TableDef};
+pub use schema::{
+    CheckDef, Column, DefaultValue, IndexColumn, IndexDef, StatisticsOptions, TableDef,
+};
 pub use sql_type::{IntSize, LobSize, Sign, SqlType};
 pub use store::{ConvertError, StoreMode, Stored, convert_for_column};
 pub use temporal::{Date, DateTime, Time};

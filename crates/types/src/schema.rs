@@ -1,8 +1,8 @@
 //! Tables, columns and indexes as the dictionary stores them. The engine puts a version in front of
 //! the encoded record.
-use serde::{Deserialize, Serialize};
-
 use crate::{Collation, SqlType};
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU16;
 
 /// A column's DEFAULT.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,32 @@ pub struct TableDef {
     /// data directory, which serde reads, have none.)
     #[serde(skip)]
     pub checks: Vec<CheckDef>,
+    /// What the table says of its statistics. (As the constraints, it is not in format 2.)
+    #[serde(skip)]
+    pub statistics: StatisticsOptions,
+}
+
+/// The table options about the statistics of indexes. Where the table says nothing, a setting of
+/// the server counts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct StatisticsOptions {
+    /// STATS_PERSISTENT: whether the statistics outlive the server.
+    pub persistent: Option<bool>,
+    /// STATS_AUTO_RECALC: whether they are made anew when many rows have come or gone.
+    pub auto_recalc: Option<bool>,
+    /// STATS_SAMPLE_PAGES: the number of leaves of each index that are looked at.
+    pub sample_pages: Option<NonZeroU16>,
+}
+impl StatisticsOptions {
+    /// The options that the table has, as `NAME=value`, in MySQL's order.
+    pub fn said(&self) -> impl Iterator<Item = String> {
+        let switches = [
+            self.persistent.map(|on| format!("STATS_PERSISTENT={}", on as u8)),
+            self.auto_recalc.map(|on| format!("STATS_AUTO_RECALC={}", on as u8)),
+            self.sample_pages.map(|pages| format!("STATS_SAMPLE_PAGES={pages}")),
+        ];
+        switches.into_iter().flatten()
+    }
 }
 
 /// A CHECK constraint. Its name is unique among the check constraints of a database, without regard
@@ -211,6 +237,7 @@ mod tests {
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         };
         let indexes = |table: &TableDef| (table.clustered_index(), table.shown_as_primary());
         assert_eq!(indexes(&table), (None, None));
@@ -236,6 +263,7 @@ mod tests {
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         };
         assert_eq!(table.generated_check_name(table.next_check_number()), "t_chk_1");
         table.checks = ["T_chk_7", "t_chk_", "t_chk_2x", "own", "tt_chk_9"].map(check).into();

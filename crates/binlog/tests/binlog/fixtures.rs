@@ -74,6 +74,7 @@ pub fn definition() -> TableDef {
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 

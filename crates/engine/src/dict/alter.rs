@@ -180,6 +180,10 @@ impl Engine {
         let had = self.dict.histograms(t.id).unwrap_or_default();
         let histograms = kept_in_place(&had, &t.def, &r.def);
         changes.extend(self.move_histograms(t, r.id, &histograms));
+        let outlives = r.def.statistics.persistent != Some(false);
+        if !outlives {
+            changes.extend(self.dict.without_statistics(t));
+        }
         let replaced = |trx| {
             let same = r.trees.len() >= t.indexes.len()
                 && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
@@ -190,6 +194,9 @@ impl Engine {
                 new.auto_increment.store(n, Release);
             }
             self.dict.set_histograms(new.id, histograms);
+            if !outlives {
+                self.dict.set_stored_statistics(new.id, None);
+            }
             self.dict.put_table(new.clone());
             new
         };

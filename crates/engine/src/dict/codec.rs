@@ -8,12 +8,15 @@
 //! | record | fields |
 //! |---|---|
 //! | schema | 1 collation u16 |
-//! | table | 1 id u64; 2 space u32; 3 tree, repeated; 4 AUTO_INCREMENT u64; 5 schema; 6 name; 7 column, repeated; 8 index, repeated; 9 collation u16; 10 comment; 11 unfinished tree, repeated; 12 format of its rows u16; 0x8002 check, repeated |
+//! | table | 1 id u64; 2 space u32; 3 tree, repeated; 4 AUTO_INCREMENT u64; 5 schema; 6 name; 7 column, repeated; 8 index, repeated; 9 collation u16; 10 comment; 11 unfinished tree, repeated; 12 format of its rows u16; 13 options of statistics; 0x8002 check, repeated |
+//! | options of statistics | STATS_PERSISTENT u8 and STATS_AUTO_RECALC u8: 0 not said, 1 off, 2 on; STATS_SAMPLE_PAGES u16: 0 not said |
 //! | view | as a table: 5, 6, 7 and 9; 0x8001 what is the view's own |
 //! | view's own | 1 text of the SELECT; 2 user and 3 host of DEFINER; 4 sql_mode u64; 5 collation of character_set_client u16; 6 collation_connection u16; 7 algorithm u8: 0 UNDEFINED, 1 MERGE, 2 TEMPTABLE; 8 check option u8: 0 none, 1 LOCAL, 2 CASCADED; 9 flags u8: 1 SQL SECURITY INVOKER, 2 rows can be changed, 4 the columns' names are listed |
 //! | histogram | 0x8003 what is the histogram's own; 1 checksum of that, CRC-32C |
+//! | statistics | 0x8004 what is the statistics' own; 1 checksum of that, CRC-32C |
 //! | histogram's own | 1 type; 2 kind u8: 0 singleton, 1 equi-height; 3 share of NULLs f64; 4 share of rows looked at f64; 5 time u64, microseconds since 1970; 6 buckets that were asked for u32; 7 bucket, repeated |
 //! | bucket | 1 least value and 2 greatest value (the same without), each a row of a table with one column of the type; 3 cumulative share f64; 4 different values u64 |
+//! | statistics' own | 1 table's id u64; 2 rows u64; 3 index, repeated: its id u64, and for its first column, its first two columns and so on the number of different values u64 |
 //! | tree | id u64, root u32, without tags |
 //! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
 //! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |
@@ -28,14 +31,16 @@
 //! become tagged records when they are written the next time. A table's id is at least 1024, so no
 //! old table record begins with a zero; an old schema record is one byte long.
 pub(super) mod histogram;
+pub(super) mod statistics;
 pub(super) mod view;
 
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
 use crate::bytes::{u16_at, u32_at};
 use redolith_types::{
     CheckDef, Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign,
-    SqlType, TableDef,
+    SqlType, StatisticsOptions, TableDef,
 };
+use std::num::NonZeroU16;
 
 const VERSION: u8 = 1;
 /// A program must know all tags from this number on.
@@ -43,6 +48,9 @@ const CRITICAL: u16 = 0x8000;
 /// The field of a check constraint. A program that did not know it would write rows that the
 /// constraint forbids.
 const CHECK: u16 = CRITICAL + 2;
+/// The field of a table's options about its statistics. They change no row, so a program that does
+/// not know them passes over them.
+const STATISTICS_OPTIONS: u16 = 13;
 /// The format of rows that this program writes (`types/row.rs`).
 const ROW_FORMAT: u16 = 1;
 
@@ -125,8 +133,16 @@ pub(super) fn encode_table(r: &TableRecord) -> Vec<u8> {
     f.put_text(10, &r.def.comment);
     r.unfinished.iter().for_each(|t| f.put(11, &tree(t)));
     f.put(12, &ROW_FORMAT.to_le_bytes());
+    if r.def.statistics != StatisticsOptions::default() {
+        f.put(STATISTICS_OPTIONS, &statistics_options(&r.def.statistics));
+    }
     r.def.checks.iter().for_each(|c| f.put(CHECK, &check_constraint(c)));
     f.0
+}
+fn statistics_options(o: &StatisticsOptions) -> [u8; 4] {
+    let switch = |said: Option<bool>| said.map_or(0, |on| 1 + on as u8);
+    let [low, high] = o.sample_pages.map_or(0, NonZeroU16::get).to_le_bytes();
+    [switch(o.persistent), switch(o.auto_recalc), low, high]
 }
 fn check_constraint(c: &CheckDef) -> Vec<u8> {
     let mut f = Fields::nested();
@@ -287,6 +303,33 @@ fn collation_of(b: &[u8]) -> Decoded<Collation> {
     Collation::from_id(id)
         .ok_or_else(|| format!("it has collation number {id}, which this program does not know"))
 }
+/// A record with one field, and the checksum of what is in there: what is known of a table's values
+/// is not believed if a bit has changed.
+fn with_checksum(tag: u16, own: &[u8]) -> Vec<u8> {
+    let mut f = Fields::record();
+    f.put(tag, own);
+    f.put(1, &crc32c::crc32c(own).to_le_bytes());
+    f.0
+}
+/// The bytes of the field `wanted` of such a record, which messages call `what`.
+fn checked<'a>(what: &str, wanted: u16, body: &'a [u8]) -> Decoded<&'a [u8]> {
+    let body = tagged(body)?.ok_or("it has no fields")?;
+    let (mut own, mut checksum) = (None, None);
+    fields("record", body, |tag, b| {
+        match tag {
+            tag if tag == wanted => own = Some(b),
+            1 => checksum = Some(u32_of("checksum", b)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let own = own.ok_or_else(|| format!("it is no {what}"))?;
+    match checksum == Some(crc32c::crc32c(own)) {
+        true => Ok(own),
+        false => Err("its checksum is wrong".into()),
+    }
+}
+
 /// The fields of a tagged record; `None` for a record of format 2.
 fn tagged(body: &[u8]) -> Decoded<Option<&[u8]>> {
     match body {
@@ -326,6 +369,7 @@ pub(super) fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
         collation: Collation::Binary,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     let mut r = TableRecord {
         id: 0,
@@ -348,6 +392,7 @@ pub(super) fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
             9 => collation = Some(collation_of(b)?),
             10 => r.def.comment = text_of("comment", b)?,
             11 => r.unfinished.push(decode_tree(b)?),
+            STATISTICS_OPTIONS => r.def.statistics = decode_statistics_options(b)?,
             CHECK => r.def.checks.push(decode_check(b)?),
             12 => match u16_of("format of rows", b)? {
                 ROW_FORMAT => {}
@@ -377,6 +422,19 @@ fn check(r: &TableRecord) -> Decoded<()> {
         Some(c) => Err(format!("an index names column {} of {}", c.column, r.def.columns.len())),
         None => Ok(()),
     }
+}
+fn decode_statistics_options(b: &[u8]) -> Decoded<StatisticsOptions> {
+    let [persistent, auto_recalc, low, high] = number("options of statistics", b)?;
+    let switch = |said: u8| match said {
+        0 => Ok(None),
+        1 | 2 => Ok(Some(said == 2)),
+        _ => Err(format!("its option {said} of statistics is none that this program knows")),
+    };
+    Ok(StatisticsOptions {
+        persistent: switch(persistent)?,
+        auto_recalc: switch(auto_recalc)?,
+        sample_pages: NonZeroU16::new(u16::from_le_bytes([low, high])),
+    })
 }
 fn decode_tree(b: &[u8]) -> Decoded<TreeRecord> {
     let b: [u8; 12] = number("tree", b)?;
@@ -597,6 +655,11 @@ mod tests {
                         enforced,
                     })
                     .into(),
+                statistics: StatisticsOptions {
+                    persistent: Some(false),
+                    auto_recalc: Some(true),
+                    sample_pages: NonZeroU16::new(300),
+                },
             },
             unfinished: vec![TreeRecord { id: 1030, root: 9 }],
         }
@@ -647,6 +710,7 @@ mod tests {
         assert_ne!(old[0], 0);
         let mut without_checks = table();
         without_checks.def.checks.clear();
+        without_checks.def.statistics = StatisticsOptions::default();
         same(&decode_table(&old).unwrap(), &without_checks);
         for collation in Collation::ALL {
             let old = postcard::to_allocvec(&SchemaRecord { collation }).unwrap();

@@ -62,7 +62,8 @@ impl Engine {
             };
             t.row_id.fetch_max(next, AcqRel);
         }
-        t.rows.store(self.estimate_rows(&t.clustered().tree).await? as i64, Relaxed);
+        let estimate = self.estimate_rows(&t.clustered().tree).await?;
+        t.rows.store(self.rows_at_start(t, estimate) as i64, Relaxed);
         t.counters_ready.store(true, Release);
         Ok(())
     }

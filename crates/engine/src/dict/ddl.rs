@@ -85,7 +85,7 @@ impl Engine {
         let (tables, views) = (self.dict.tables(name), self.dict.views(name));
         let mut changes: Vec<Change> =
             tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
-        changes.extend(tables.iter().flat_map(|t| self.dict.without_histograms(t)));
+        changes.extend(tables.iter().flat_map(|t| self.dict.without_values(t)));
         changes.extend(views.iter().map(|v| Change::Remove(v.key())));
         changes.push(Change::Remove(record::schema_name(name)));
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
@@ -137,6 +137,7 @@ impl Engine {
             let had = self.dict.histograms(old.id).unwrap_or_default();
             histograms = kept_in_place(&had, &old.def, &r.def);
             changes.extend(self.move_histograms(old, id, &histograms));
+            changes.extend(self.dict.without_statistics(old));
         }
         let entered = |now| {
             let since = since(now);
@@ -167,7 +168,7 @@ impl Engine {
             .iter()
             .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
             .collect();
-        changes.extend(tables.iter().flat_map(|t| self.dict.without_histograms(t)));
+        changes.extend(tables.iter().flat_map(|t| self.dict.without_values(t)));
         let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
         let (noted, _) = self.note_all_files(&spaces).await?;
         let gone = |_| tables.iter().for_each(|t| self.dict.remove_table(t));

@@ -1,28 +1,25 @@
-//! Estimates how many different keys an index has, from a few leaves spread over the index, and
-//! keeps the estimates of a table's indexes for those who choose access paths and join orders.
+//! The statistics of a table's indexes: how many rows and how many different keys there are, for
+//! those who choose access paths and join orders.
+//!
+//! Leaves that are spread over an index tell ([`sample`](super::sample)), or the dictionary, which
+//! has kept what leaves have told before ([`stored_statistics`](super::stored_statistics)).
 //!
 //! **SAMPLE-1** Statistics never change. Newer ones take their place in the table, and those who
 //! hold the old ones find out by [`Statistics::are_current`].
 use super::Dictionary;
-use super::counters::spread_keys;
 use super::histogram::{Histogram, Histograms};
+use super::stored_statistics::StoredStatistics;
 use super::table::Table;
-use crate::btree::Seek;
-use crate::buf::Latch;
+use crate::Result;
 use crate::engine::Engine;
-use crate::page::index;
 use crate::runtime::give_way;
-use crate::{PageId, Result, Try};
 use redolith_types::TableDef;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// The number of leaves that are read, roughly.
-const LEAVES: usize = 8;
-
 /// The number of rows by which a table of any size may change before its statistics are old.
-const FEW_ROWS: u64 = 100;
+pub(super) const FEW_ROWS: u64 = 100;
 
 /// What is known of a table's rows since a look at its indexes.
 #[derive(Debug)]
@@ -36,11 +33,14 @@ pub struct Statistics {
     histograms: Option<Arc<Histograms>>,
     /// Newer statistics have taken their place.
     replaced: AtomicBool,
+    /// The dictionary has them.
+    pub(super) stored: AtomicBool,
 }
 impl Statistics {
     /// Statistics of a table of `rows` rows whose indexes have these numbers of different values.
     pub fn new(rows: u64, distinct: Vec<Vec<u64>>) -> Statistics {
-        Statistics { rows, distinct, histograms: None, replaced: AtomicBool::new(false) }
+        let (replaced, stored) = Default::default();
+        Statistics { rows, distinct, histograms: None, replaced, stored }
     }
     /// Whether any column has a histogram.
     pub fn has_histograms(&self) -> bool {
@@ -55,22 +55,43 @@ impl Statistics {
     /// The number of rows with the same values in the first `columns` columns of index `index` of
     /// the definition, on average. None if it is not known.
     pub fn rows_per_key(&self, index: usize, columns: usize) -> Option<f64> {
-        let distinct = *self.distinct.get(index)?.get(columns.checked_sub(1)?)?;
+        let distinct = *self.distinct(index)?.get(columns.checked_sub(1)?)?;
         Some(self.rows.max(1) as f64 / distinct.max(1) as f64)
     }
-    /// True if no newer statistics are there, and the table's number of rows has not changed by
-    /// more than a tenth since.
+    /// The number of different values of the first column of index `index` of the definition, of
+    /// its first two columns, and so on. None if the index could not be read.
+    pub fn distinct(&self, index: usize) -> Option<&[u64]> {
+        self.distinct.get(index).map(|distinct| &**distinct).filter(|distinct| !distinct.is_empty())
+    }
+    /// True if no newer statistics are there, and those of a table with so many rows hold for the
+    /// rows that it has.
     pub fn are_current(&self, t: &Table) -> bool {
-        let rows = t.rows.load(Relaxed).max(0) as u64;
-        !self.replaced.load(Acquire) && rows.abs_diff(self.rows) <= self.rows / 10 + FEW_ROWS
+        !self.replaced.load(Acquire) && t.holds_statistics_of(self.rows)
     }
 }
 
 impl Table {
+    /// Whether statistics from a time when the table had `rows` rows hold: its number of rows has
+    /// not changed by more than a tenth since, or only ANALYZE TABLE makes newer ones.
+    pub(super) fn holds_statistics_of(&self, rows: u64) -> bool {
+        let now = self.rows.load(Relaxed).max(0) as u64;
+        now.abs_diff(rows) <= rows / 10 + FEW_ROWS || self.keeps_statistics()
+    }
     /// Puts statistics in the place of older ones, with the histograms of this moment: those who
     /// change histograms change them first and then renew the statistics.
     fn put_statistics(&self, dict: &Dictionary, made: Statistics) -> Arc<Statistics> {
+        self.put_statistics_unless(dict, made, |_| false)
+    }
+    fn put_statistics_unless(
+        &self,
+        dict: &Dictionary,
+        made: Statistics,
+        stay: impl FnOnce(&Statistics) -> bool,
+    ) -> Arc<Statistics> {
         let mut place = self.statistics.write();
+        if let Some(old) = place.as_ref().filter(|old| stay(old)) {
+            return old.clone();
+        }
         let made = Arc::new(Statistics { histograms: dict.histograms(self.id), ..made });
         if let Some(old) = place.replace(made.clone()) {
             old.replaced.store(true, Release);
@@ -80,38 +101,70 @@ impl Table {
     /// The histograms have changed. Returns false if the table has no statistics to renew.
     pub(super) fn renew_statistics(&self, dict: &Dictionary) -> bool {
         let Some(old) = self.statistics() else { return false };
-        self.put_statistics(dict, Statistics::new(old.rows, old.distinct.clone()));
+        let stored = old.stored.load(Acquire).into();
+        let made = Statistics { stored, ..Statistics::new(old.rows, old.distinct.clone()) };
+        self.put_statistics(dict, made);
         true
     }
 }
 
-/// A comparison of neighbouring entries in the leaves read.
-struct Sample {
-    pairs: u64,
-    /// Pairs that differ in the first column, in the first two, and so on.
-    different: Vec<u64>,
-}
-
 impl Engine {
-    /// Looks at some leaves of each index of the table, and keeps what they tell as the table's
-    /// statistics. Other tasks get a turn between two indexes.
+    /// Makes statistics for a table that has none that hold: of what the dictionary has kept, if
+    /// that holds, otherwise of leaves.
+    pub async fn ready_statistics(&self, t: &Table) -> Arc<Statistics> {
+        let made = self.make_statistics(t, self.kept_statistics(t).as_deref()).await;
+        // Somebody may have made newer ones meanwhile.
+        t.put_statistics_unless(&self.dict, made, |other| other.are_current(t))
+    }
+    /// Looks at leaves of each index of the table, and keeps what they tell as the table's
+    /// statistics, in memory.
     pub async fn sample_statistics(&self, t: &Table) -> Arc<Statistics> {
-        let rows = t.rows.load(Relaxed).max(0) as u64;
-        let mut distinct = Vec::with_capacity(t.def.indexes.len());
+        let made = self.make_statistics(t, None).await;
+        t.put_statistics(&self.dict, made)
+    }
+    /// Looks at leaves of the indexes of which the dictionary has `kept` nothing. Other tasks get a
+    /// turn between two indexes.
+    async fn make_statistics(&self, t: &Table, kept: Option<&StoredStatistics>) -> Statistics {
+        // All numbers of different values are those of one number of rows.
+        let rows = kept.map_or_else(|| t.rows.load(Relaxed).max(0) as u64, |kept| kept.rows);
+        let mut made = Statistics::new(rows, Vec::with_capacity(t.def.indexes.len()));
+        *made.stored.get_mut() = kept.is_some();
         for no in 0..t.def.indexes.len() {
+            if let Some(distinct) = kept.and_then(|kept| kept.distinct(t, no)) {
+                made.distinct.push(distinct.to_vec());
+                continue;
+            }
             // An index that cannot be read fails the statements that read it.
-            let found = self.estimate_distinct(t, t.index_no(no)).await;
-            distinct.push(found.unwrap_or_default());
+            let found = self.estimate(t, t.index_no(no), rows).await;
+            made.distinct.push(found.unwrap_or_default());
+            *made.stored.get_mut() = false;
             give_way(&*self.runtime).await;
         }
-        t.put_statistics(&self.dict, Statistics::new(rows, distinct))
+        made
+    }
+    /// The number of different values of the first column of index `no` of the definition, of its
+    /// first two columns, and so on, for people: as the table's statistics have it, if there are
+    /// any that hold and outlive the server. Otherwise leaves tell.
+    pub async fn distinct_values(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
+        if t.has_persistent_statistics()
+            && let Some(known) = t.statistics().filter(|known| known.are_current(t))
+            && let Some(distinct) = known.distinct(no)
+        {
+            return Ok(distinct.to_vec());
+        }
+        if let Some(kept) = self.kept_statistics(t)
+            && let Some(distinct) = kept.distinct(t, no)
+        {
+            return Ok(distinct.to_vec());
+        }
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        self.estimate(t, t.index_no(no), rows).await
     }
     /// Estimates the number of different values of the first column of index `no`, of its first two
-    /// columns, and so on. The numbers are exact where the index is one page, and 0 for a
-    /// definition that has been replaced meanwhile, whose trees may be gone.
-    pub async fn estimate_distinct(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
-        let rows = t.rows.load(Relaxed).max(0) as u64;
-        let sample = match self.retry(|| self.sample(t, no)).await {
+    /// columns, and so on, if the table has so many rows. The numbers are exact where the index is
+    /// one page, and 0 for a definition that has been replaced meanwhile, whose trees may be gone.
+    async fn estimate(&self, t: &Table, no: usize, rows: u64) -> Result<Vec<u64>> {
+        let sample = match self.sample(t, no, t.leaves_to_sample()).await {
             Err(_) if t.dropped.load(Acquire) => return Ok(vec![0; t.indexes[no].columns]),
             sample => sample?,
         };
@@ -125,38 +178,5 @@ impl Engine {
         } else {
             sample.different.iter().map(estimate).collect()
         })
-    }
-    fn sample(&self, t: &Table, no: usize) -> Try<Sample> {
-        let ix = &t.indexes[no];
-        let mut found = Sample { pairs: 0, different: vec![0; ix.columns] };
-        let starts = {
-            let root =
-                self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
-            ix.tree.expect(&self.store, &root, None)?;
-            // A root that is a leaf is read once.
-            spread_keys(&root, if index::level(&root) == 0 { 1 } else { LEAVES })
-        };
-        for start in starts {
-            let leaf = ix.tree.leaf(&self.store, Seek::Key(&start))?;
-            let mut last: Option<&[u8]> = None;
-            let mut at = index::first_rec(&leaf);
-            while let Some(r) = at {
-                at = index::next_rec(&leaf, r);
-                if index::is_marked(&leaf, r) {
-                    continue;
-                }
-                let key = index::key(&leaf, r);
-                if let Some(last) = last {
-                    found.pairs += 1;
-                    for (i, n) in found.different.iter_mut().enumerate() {
-                        *n += (key[..ix.key.skip_columns(key, i + 1)]
-                            != last[..ix.key.skip_columns(last, i + 1)])
-                            as u64;
-                    }
-                }
-                last = Some(key);
-            }
-        }
-        Ok(found)
     }
 }

@@ -1,8 +1,7 @@
 //! Histograms: how the values of a column are spread, for those who estimate how many rows a
 //! condition leaves. A statement makes them, and they stay as they are until another one.
 //!
-//! Each histogram is a row of the dictionary of its own, named `h`, the table's id (u64,
-//! big-endian) and the column's name. So a renamed table keeps them without a change.
+//! Each histogram is a row of the dictionary of its own ([`known_values`](super::known_values)).
 //!
 //! - HISTOGRAM-1: a histogram is advice. A record that cannot be read is as none, and neither a
 //!   start nor a statement fails by it.
@@ -15,7 +14,6 @@ use super::record;
 use super::table::Table;
 use super::{Dictionary, Result};
 use crate::engine::Engine;
-use hashbrown::HashMap;
 use redolith_types::{SqlType, TableDef, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,47 +147,13 @@ pub(super) fn kept_in_place(had: &Histograms, from: &TableDef, to: &TableDef) ->
     kept(had, to, &names)
 }
 
-/// All histograms in memory, by the ids of their tables.
-#[derive(Default)]
-pub(super) struct ByTable(HashMap<u64, Arc<Histograms>>);
-impl ByTable {
-    pub(super) fn set(&mut self, table: u64, histograms: Histograms) {
-        if histograms.is_empty() {
-            self.0.remove(&table);
-        } else {
-            self.0.insert(table, Arc::new(histograms));
-        }
-    }
-    pub(super) fn forget(&mut self, table: u64) {
-        self.0.remove(&table);
-    }
-}
-
 impl Dictionary {
     /// The histograms of the table that has this id; None if it has none.
     pub fn histograms(&self, table: u64) -> Option<Arc<Histograms>> {
-        self.state.read().histograms.0.get(&table).cloned()
+        self.state.read().known_values.histograms.get(&table).cloned()
     }
     pub(crate) fn set_histograms(&self, table: u64, histograms: Histograms) {
-        self.state.write().histograms.set(table, histograms);
-    }
-    pub(crate) fn add_histogram(&self, table: u64, column: String, histogram: Histogram) {
-        let mut state = self.state.write();
-        let all = state.histograms.0.entry(table).or_default();
-        // Nobody else has the map while a start reads the dictionary, so nothing is copied.
-        Arc::make_mut(all).insert(column, Arc::new(histogram));
-    }
-    /// Forgets what belongs to no table (HISTOGRAM-1).
-    pub(crate) fn forget_stray_histograms(&self) {
-        let mut state = self.state.write();
-        let super::State { histograms, ids, .. } = &mut *state;
-        histograms.0.retain(|table, _| ids.contains_key(table));
-    }
-    /// The changes that remove the rows of all histograms of a table (HISTOGRAM-2).
-    pub(super) fn without_histograms(&self, table: &Table) -> impl Iterator<Item = Change> + use<> {
-        let (id, had) = (table.id, self.histograms(table.id).unwrap_or_default());
-        let names: Vec<_> = had.keys().map(|column| record::histogram_name(id, column)).collect();
-        names.into_iter().map(Change::Remove)
+        self.state.write().known_values.set_histograms(table, histograms);
     }
 }
 
@@ -232,7 +196,7 @@ impl Engine {
         let changes = self.move_histograms(t, t.id, &all);
         self.change_dictionary(&changes, None, |_| self.dict.set_histograms(t.id, all)).await?;
         if !t.renew_statistics(&self.dict) {
-            self.sample_statistics(t).await;
+            self.ready_statistics(t).await;
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 //!
 //! The dictionary's own table has id 1. Its column `name VARBINARY` is the key, and `body LONGBLOB`
 //! the record ([`codec`]). A schema's name is `d` and the schema; a table's or view's name is `t`,
-//! the schema, a 0 byte and the table. Histograms have rows, too ([`histogram`]). Page 2 of the
-//! system space holds the counters, after the common header: next object id u64 at 24 (tables,
-//! indexes and spaces share one sequence), transaction high-water mark u64 at 32. Page 3 is the
-//! root of the dictionary's tree.
+//! the schema, a 0 byte and the table. What is known of the values in tables has rows, too
+//! ([`known_values`]). Page 2 of the system space holds the counters, after the common header: next
+//! object id u64 at 24 (tables, indexes and spaces share one sequence), transaction high-water mark
+//! u64 at 32. Page 3 is the root of the dictionary's tree.
 //!
 //! - DICT-1: a table's file exists, durably, before the table's record commits, and is removed
 //!   after the removal of the record is durable. So a file without a record is rubbish.
@@ -21,6 +21,7 @@ mod files;
 mod free_trees;
 pub mod histogram;
 pub mod index_build;
+mod known_values;
 pub mod metadata_lock;
 pub mod new_table;
 #[allow(missing_docs)] // `testing` shows it
@@ -29,6 +30,8 @@ pub mod record;
 #[cfg(not(any(test, feature = "testing")))]
 #[allow(unreachable_pub)]
 pub(crate) mod record;
+mod sample;
+pub mod stored_statistics;
 pub mod table;
 pub mod temporary;
 pub mod view;
@@ -67,6 +70,8 @@ pub struct Dictionary {
     state: RwLock<State>,
     metadata_lock: Mutex<MetadataLocks>,
     version: AtomicU64,
+    /// What holds for tables that say nothing of their statistics.
+    pub statistics_settings: Arc<stored_statistics::StatisticsSettings>,
     /// The number of the next temporary table.
     temporary: AtomicU64,
 }
@@ -78,7 +83,7 @@ struct State {
     ids: HashMap<u64, Arc<Table>>,
     /// Views by schema and name.
     views: BTreeMap<String, BTreeMap<String, Arc<View>>>,
-    histograms: histogram::ByTable,
+    known_values: known_values::KnownValues,
 }
 
 /// Metadata locks by name.
@@ -221,13 +226,13 @@ impl Dictionary {
                 if let Some(old) = old {
                     old.dropped.store(true, Release);
                     s.ids.remove(&old.id);
-                    s.histograms.forget(old.id);
+                    s.known_values.forget(old.id);
                 }
             }
         }
         // A renamed table is entered again with its id.
         for table in removed.iter().filter(|table| !s.ids.contains_key(&table.id)) {
-            s.histograms.forget(table.id);
+            s.known_values.forget(table.id);
         }
         self.version.fetch_add(1, AcqRel);
     }

@@ -118,6 +118,7 @@ impl Engine {
             let had = self.dict.histograms(old.id).unwrap_or_default();
             histograms = kept(&had, &table.def, columns);
             moved = self.move_histograms(old, table.id, &histograms);
+            moved.extend(self.dict.without_statistics(old));
         }
         let state = State::Filling(file);
         let noted = Lsn::MAX;

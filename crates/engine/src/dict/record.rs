@@ -1,5 +1,6 @@
 //! The records in the dictionary's rows, and the dictionary's own table.
 use super::histogram::Histogram;
+use super::stored_statistics::StoredStatistics;
 use super::table::{Index, Table};
 use super::view::ViewDef;
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
@@ -54,6 +55,7 @@ pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
         collation: Collation::Binary,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     def.indexes[0].columns = vec![IndexColumn::new(0)];
     let record = TableRecord {
@@ -104,6 +106,8 @@ pub fn make_table(
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
         statistics: RwLock::default(),
+        statistics_settings: dict.statistics_settings.clone(),
+        statistics_busy: AtomicBool::new(false),
         numbered_since: numbered,
         unfinished: r.unfinished,
         entries_later: AtomicBool::new(false),
@@ -140,10 +144,9 @@ pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
 pub fn histogram_name(table: u64, column: &str) -> Vec<u8> {
     [b"h", &table.to_be_bytes()[..], column.as_bytes()].concat()
 }
-/// The table's id and the column's name, of the name of a histogram's row.
-fn histogram_place(name: &[u8]) -> Option<(u64, String)> {
-    let (id, column) = name.strip_prefix(b"h")?.split_first_chunk()?;
-    Some((u64::from_be_bytes(*id), String::from_utf8(column.to_vec()).ok()?))
+/// The name of the row of the statistics of a table's indexes. No column has an empty name.
+pub fn statistics_name(table: u64) -> Vec<u8> {
+    histogram_name(table, "")
 }
 /// The table's or view's own name, of the name of its row.
 pub fn object_name(name: &[u8]) -> String {
@@ -169,12 +172,23 @@ pub fn view_row(dict: &Table, name: &[u8], def: &ViewDef) -> Vec<u8> {
 pub fn histogram_row(dict: &Table, name: &[u8], h: &Histogram) -> Vec<u8> {
     row(dict, name, &codec::histogram::encode_histogram(h))
 }
+pub fn statistics_row(dict: &Table, name: &[u8], s: &StoredStatistics) -> Vec<u8> {
+    row(dict, name, &codec::statistics::encode_statistics(s))
+}
+/// What a row tells of a table's values.
+#[derive(Debug)]
+pub enum Values {
+    /// The histogram of a column.
+    Histogram(String, Box<Histogram>),
+    Statistics(StoredStatistics),
+}
 pub enum Named {
     Schema(String, SchemaRecord),
     Table(Box<TableRecord>),
     View(Box<ViewDef>),
-    /// A histogram, with its table's id and its column. None if it cannot be read (HISTOGRAM-1).
-    Histogram(Option<(u64, String, Box<Histogram>)>),
+    /// What is known of the values of the table with this id, or why it cannot be read
+    /// (HISTOGRAM-1, STATS-1).
+    Values(u64, std::result::Result<Values, String>),
 }
 pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
     let (Value::Bytes(name), Value::Bytes(body)) =
@@ -195,16 +209,25 @@ pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
             codec::decode_schema(&body).map_err(wrong)?,
         ),
         Some(b'h') => {
-            let read = codec::histogram::decode_histogram(&body);
-            if let Err(why) = &read {
-                tracing::warn!("a histogram in the dictionary is left out, for {why}");
-            }
-            let found = histogram_place(&name).zip(read.ok());
-            Named::Histogram(found.map(|((id, column), h)| (id, column, Box::new(h))))
+            let (table, column) = name[1..].split_first_chunk().unwrap_or((&[0; 8], &[]));
+            let table = u64::from_be_bytes(*table);
+            Named::Values(table, values(table, column, &body))
         }
         _ => match codec::view::decode_view(&body).map_err(wrong)? {
             Some(view) => Named::View(Box::new(view)),
             None => Named::Table(Box::new(codec::decode_table(&body).map_err(wrong)?)),
         },
     })
+}
+fn values(table: u64, column: &[u8], body: &[u8]) -> std::result::Result<Values, String> {
+    if column.is_empty() {
+        let read = codec::statistics::decode_statistics(body)?;
+        return match read.table == table {
+            true => Ok(Values::Statistics(read)),
+            false => Err(format!("it is that of the table with id {}", read.table)),
+        };
+    }
+    let column = std::str::from_utf8(column).map_err(|_| "the column's name is no text")?;
+    let read = codec::histogram::decode_histogram(body)?;
+    Ok(Values::Histogram(column.into(), Box::new(read)))
 }

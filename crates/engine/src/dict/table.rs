@@ -3,6 +3,7 @@
 use super::estimate::Statistics;
 use super::metadata_lock::MetadataLock;
 use super::record::TreeRecord;
+use super::stored_statistics::StatisticsSettings;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
 use crate::{PageNo, SpaceId, TrxId};
@@ -86,6 +87,10 @@ pub struct Table {
     pub rows: AtomicI64,
     /// The statistics of its indexes, since somebody wanted them.
     pub(crate) statistics: RwLock<Option<Arc<Statistics>>>,
+    /// What holds if the definition says nothing of the statistics.
+    pub(crate) statistics_settings: Arc<StatisticsSettings>,
+    /// Somebody stores the statistics (STATS-4).
+    pub(crate) statistics_busy: AtomicBool,
     pub(crate) counters_ready: AtomicBool,
     /// Undo records of transactions before this one may have other index numbers.
     pub(crate) numbered_since: TrxId,

@@ -219,6 +219,7 @@ fn killed(name: &str) -> (Dir, BTreeMap<PathBuf, Vec<u8>>) {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     block_on(engine.create_table(def, 1, None)).unwrap();
     let image = block_on(at_one_moment(&engine, &made.0, || files(&made.0)));
@@ -414,6 +415,7 @@ fn a_full_disk_fails_the_statement_and_nothing_else() {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     let text = "x".repeat(3000);
     block_on(async {
@@ -489,6 +491,7 @@ fn an_insert_that_fails_leaves_nothing_in_its_transaction() {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     block_on(async {
         engine.create_schema("s", DEFAULT_COLLATION, None).await?;

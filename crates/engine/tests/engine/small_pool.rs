@@ -58,6 +58,7 @@ fn def() -> TableDef {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 fn row(t: &Table, id: i64) -> Vec<u8> {

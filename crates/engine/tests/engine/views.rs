@@ -18,6 +18,7 @@ fn view(name: &str, select: &str) -> ViewDef {
             collation: DEFAULT_COLLATION,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         },
         select: select.into(),
         names_columns: false,

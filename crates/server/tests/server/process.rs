@@ -460,6 +460,44 @@ fn a_select_whose_client_does_not_read_can_be_ended() {
     }
 }
 
+/// Tests STATS-3: statistics of before a restart, by which plans are made, are those of after it,
+/// until ANALYZE TABLE; and settings reach them.
+#[test]
+fn plans_are_the_same_after_a_restart() {
+    const SWAPPED: &str = "UPDATE d.t SET x = z - x, y = z - y";
+    let dir = Dir::new("plans");
+    let connect = || Client::connect(&Place::Socket(dir.0.join("s.sock")), "root").unwrap();
+    let index = |client: &mut Client| {
+        let rows = client.query("EXPLAIN SELECT id FROM d.t WHERE x = 7 AND y = 7").unwrap();
+        rows[0][6].clone().unwrap()
+    };
+    let server = Running::start(&dir);
+    let mut client = connect();
+    client.query("CREATE DATABASE d").unwrap();
+    let columns = "id INT PRIMARY KEY, x INT, y INT, z INT, KEY (x), KEY (y)";
+    client.query(&format!("CREATE TABLE d.t ({columns})")).unwrap();
+    let row = |id: u32| format!("({id}, {id}, {}, {})", id % 2, id + id % 2);
+    let rows: Vec<_> = (0..3000).map(row).collect();
+    client.query(&format!("INSERT INTO d.t VALUES {}", rows.join(","))).unwrap();
+    assert_eq!(index(&mut client), "x", "a statement has wanted statistics");
+    client.query(SWAPPED).unwrap();
+    server.end("-TERM");
+    let mut server = Running::start(&dir);
+    let mut client = connect();
+    assert_eq!(index(&mut client), "x", "the statistics of before");
+    client.query("ANALYZE TABLE d.t").unwrap();
+    assert_eq!(index(&mut client), "y");
+    client.query(SWAPPED).unwrap();
+    server.signal("-KILL");
+    server.child.wait().unwrap();
+    let server = Running::start(&dir);
+    assert_eq!(index(&mut connect()), "y", "the statistics of ANALYZE TABLE");
+    server.end("-TERM");
+    let server = Running::start_with(&dir, &["--innodb-stats-persistent=OFF"]);
+    assert_eq!(index(&mut connect()), "x", "statistics that do not outlive the server");
+    server.end("-TERM");
+}
+
 /// Tests MEM-1: a value counts with the length that it has for the client.
 #[test]
 fn a_value_that_grows_on_its_way_to_the_client_is_counted() {

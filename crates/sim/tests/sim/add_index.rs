@@ -43,6 +43,7 @@ async fn filled(e: Arc<Engine>) {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     e.create_schema("sim", DEFAULT_COLLATION, None).await.unwrap();
     let t = e.create_table(def, 1, None).await.unwrap();

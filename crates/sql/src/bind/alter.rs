@@ -78,6 +78,9 @@ impl Binder<'_> {
                     if let Some(number) = options.comment {
                         def.comment = self.literal_text(number)?;
                     }
+                    for option in &options.statistics {
+                        option.apply(&mut def.statistics);
+                    }
                     let (charset, collation) = (&options.charset, &options.collation);
                     let (charset, collation) = (charset.as_deref(), collation.as_deref());
                     def.collation = collation_option(self.cx, charset, collation, database)?
@@ -496,6 +499,7 @@ impl Binder<'_> {
         if let Some(number) = options.comment {
             out.push(AlterAction::Comment(self.literal_text(number)?.into()));
         }
+        out.extend(options.statistics.iter().copied().map(AlterAction::Statistics));
         if let Some(collation) = collation_option(
             self.cx,
             options.charset.as_deref(),

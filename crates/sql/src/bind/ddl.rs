@@ -7,7 +7,7 @@ use crate::parse::ast::{self, Statement as S};
 use crate::parse::limits::{MAX_COLUMNS, MAX_NAME_CHARS};
 use crate::plan::{CreateTable, DdlStmt, SelectPlan, TableName};
 use crate::session_state::Level;
-use redolith_types::{Charset, Collation, TableDef};
+use redolith_types::{Charset, Collation, StatisticsOptions, TableDef};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -161,7 +161,9 @@ impl Binder<'_> {
             collation,
             comment: options.comment.map(|n| self.literal_text(n)).transpose()?.unwrap_or_default(),
             checks: Vec::new(),
+            statistics: StatisticsOptions::default(),
         };
+        options.statistics.iter().for_each(|option| option.apply(&mut def.statistics));
         let mut indexes = Vec::new();
         let strict = self.cx.mode.strict();
         for column in &create.columns {

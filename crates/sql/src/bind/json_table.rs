@@ -59,6 +59,7 @@ impl Binder<'_> {
             collation: self.cx.collation,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         };
         let (mut output, mut metas) = (Vec::new(), Vec::new());
         for (n, column) in def.columns.iter().enumerate() {

@@ -69,6 +69,7 @@ impl Binder<'_> {
             collation: database,
             comment: String::new(),
             checks: Vec::new(),
+            statistics: Default::default(),
         };
         create.columns.iter().try_for_each(|name| check_characters(name))?;
         match create.columns.is_empty() {

@@ -75,7 +75,7 @@ impl EngineCatalog {
 
     /// Prepares the plan's tables. Must be called before the first run of a plan: the engine reads
     /// a table's counters (the next AUTO_INCREMENT value, the row id) from its file when the table
-    /// is first used. Samples the statistics that the binder has wanted. Returns false if DDL has
+    /// is first used. Makes the statistics that the binder has wanted. Returns false if DDL has
     /// replaced a table or there are new statistics; then bind again. `attempt` counts from 0: a
     /// plan that has waited for statistics twice runs without them, because other sessions may
     /// change the tables faster than they are sampled.
@@ -96,7 +96,7 @@ impl EngineCatalog {
             if attempt < 2 && matches!(used.statistics, StatisticsUse::Wanted) {
                 // Another session may have made them meanwhile.
                 if used.table.statistics().is_none() {
-                    self.engine.sample_statistics(used.table.engine()).await;
+                    self.engine.ready_statistics(used.table.engine()).await;
                 }
                 is_ready = false;
             }

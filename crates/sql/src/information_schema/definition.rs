@@ -60,6 +60,7 @@ pub(super) fn definition(table: Virtual) -> TableDef {
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 

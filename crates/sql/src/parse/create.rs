@@ -5,6 +5,7 @@ use super::limits::*;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 use redolith_types::{Charset, Collation};
+use std::num::NonZeroU16;
 
 /// Types that have no length: a parenthesis behind them is an error of syntax.
 const LENGTHLESS: &[&str] =
@@ -554,26 +555,24 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// The value of an option about statistics. These are sampled anew when enough rows have
-    /// changed, and are in memory: a value that asks for something else has no effect, and says so.
-    fn statistics_option(&mut self, name: &str, options: &mut TableOptions) -> Result<()> {
-        if self.accept("DEFAULT") {
-            return Ok(());
-        }
+    /// The value of an option about statistics.
+    fn statistics_option(&mut self, name: &str) -> Result<StatisticsOption> {
         let token = self.peek();
-        let value = self.unsigned()?;
-        let (known, done) = match name {
-            "STATS_AUTO_RECALC" => (0..=1, value == 1),
-            "STATS_PERSISTENT" => (0..=1, value == 0),
-            _ => (1..=0xffff, false),
+        let value = if self.accept("DEFAULT") { None } else { Some(self.unsigned()?) };
+        let switch = |value| match value {
+            None => Ok(None),
+            Some(value @ (0 | 1)) => Ok(Some(value == 1)),
+            Some(_) => Err(self.error_at(token)),
         };
-        if !known.contains(&value) {
-            return Err(self.error_at(token));
-        }
-        if !done {
-            options.ignored.push(format!("InnoDB: ignoring {name}={value}."));
-        }
-        Ok(())
+        Ok(match (name, value) {
+            ("STATS_PERSISTENT", value) => StatisticsOption::Persistent(switch(value)?),
+            ("STATS_AUTO_RECALC", value) => StatisticsOption::AutoRecalc(switch(value)?),
+            (_, None) => StatisticsOption::SamplePages(None),
+            (_, Some(pages)) => {
+                let pages = u16::try_from(pages).ok().and_then(NonZeroU16::new);
+                StatisticsOption::SamplePages(Some(pages.ok_or_else(|| self.error_at(token))?))
+            }
+        })
     }
 
     fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {
@@ -638,7 +637,7 @@ impl Parser<'_> {
             }
         } else if let Some(name) = self.accept_any(STATISTICS) {
             self.accept_symbol("=");
-            self.statistics_option(name, options)?;
+            options.statistics.push(self.statistics_option(name)?);
         } else if self.accept_any(IGNORED).is_some() {
             self.accept_symbol("=");
             if self.accept("DEFAULT") {

@@ -2,6 +2,7 @@
 //! rows.
 use super::admin::TableName;
 use super::dml::InsertPlan;
+use crate::parse::ast::StatisticsOption;
 pub use crate::parse::ast::ViewChange;
 use crate::session_state::Level;
 use redolith_engine::dict::view::ViewDef;
@@ -143,6 +144,7 @@ pub enum AlterAction {
     RenameTable(TableName),
     AutoIncrement(u64),
     Comment(Box<str>),
+    Statistics(StatisticsOption),
     /// The default for new columns.
     Collation(Collation),
     /// ENGINE = InnoDB, FORCE: the statement only commits.

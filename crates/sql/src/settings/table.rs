@@ -245,6 +245,12 @@ variables! {
         only "a lock wait time-out rolls back the statement, not the transaction";
     InnodbSortBufferSize "innodb_sort_buffer_size" int(64 << 10, 64 << 20),
         Global AtStart is("1048576");
+    InnodbStatsAutoRecalc "innodb_stats_auto_recalc" Bool, Global Dynamic ON;
+    InnodbStatsPersistent "innodb_stats_persistent" Bool, Global Dynamic ON;
+    InnodbStatsPersistentSamplePages "innodb_stats_persistent_sample_pages" int(1, MAX),
+        Global Dynamic is("20");
+    InnodbStatsTransientSamplePages "innodb_stats_transient_sample_pages" int(1, MAX),
+        Global Dynamic is("8");
     InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON,
         inert "the errors that strict mode asks for are always errors";
     InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON,

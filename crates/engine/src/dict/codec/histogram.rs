@@ -1,6 +1,7 @@
 //! The record of a histogram. The table in [`codec`](super) describes it.
 use super::{
-    CRITICAL, Decoded, Fields, decode_type, fields, number, sql_type, tagged, u32_of, u64_of,
+    CRITICAL, Decoded, Fields, checked, decode_type, fields, number, sql_type, u32_of, u64_of,
+    with_checksum,
 };
 use crate::dict::histogram::{Bucket, Histogram, Kind};
 use redolith_types::{Column, RowLayout, SqlType, Value};
@@ -38,29 +39,12 @@ pub(in crate::dict) fn encode_histogram(h: &Histogram) -> Vec<u8> {
         f.put(4, &bucket.distinct.to_le_bytes());
         own.put(7, &f.0);
     }
-    let mut f = Fields::record();
-    f.put(HISTOGRAM, &own.0);
-    f.put(1, &crc32c::crc32c(&own.0).to_le_bytes());
-    f.0
+    with_checksum(HISTOGRAM, &own.0)
 }
 
 /// An error says what is wrong with the record: it is damaged, or of a later version.
 pub(in crate::dict) fn decode_histogram(body: &[u8]) -> Decoded<Histogram> {
-    let body = tagged(body)?.ok_or("it has no fields")?;
-    let (mut own, mut checksum) = (None, None);
-    fields("record", body, |tag, b| {
-        match tag {
-            HISTOGRAM => own = Some(b),
-            1 => checksum = Some(u32_of("checksum", b)?),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    let own = own.ok_or("it is no histogram")?;
-    if checksum != Some(crc32c::crc32c(own)) {
-        return Err("its checksum is wrong".into());
-    }
-    decode_own(own)
+    decode_own(checked("histogram", HISTOGRAM, body)?)
 }
 fn decode_own(own: &[u8]) -> Decoded<Histogram> {
     let (mut ty, mut buckets) = (None, Vec::new());

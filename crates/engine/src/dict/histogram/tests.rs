@@ -101,10 +101,10 @@ fn histograms_stay_with_their_table() {
         assert_eq!(columns(&e, &t), [] as [&str; 0]);
         put(&e, &t, 0).await;
         e.drop_tables(&[t], None).await.unwrap();
-        assert!(e.dict.state.read().histograms.0.is_empty());
+        assert!(e.dict.state.read().known_values.histograms.is_empty());
     });
     let small = again(small);
-    small.run(async |e| assert!(e.dict.state.read().histograms.0.is_empty()));
+    small.run(async |e| assert!(e.dict.state.read().known_values.histograms.is_empty()));
     small.close();
 }
 /// A statement that gives a replacement up leaves the histograms as they were.

@@ -30,6 +30,7 @@ pub fn def(name: &str) -> TableDef {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 pub fn row(t: &Table, id: i64, k: i64, c: &str) -> Vec<u8> {

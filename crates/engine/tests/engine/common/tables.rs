@@ -55,6 +55,7 @@ pub async fn create(
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     };
     // It may be there, with another table.
     let _ = e.create_schema("test", DEFAULT_COLLATION, None).await;

@@ -86,7 +86,7 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
         "check" => check(cx, &table, said).await?,
         "checksum" => vec![vec![text(&full_name), Value::UInt(checksum(cx, &table).await?)]],
         "analyze" => {
-            cx.engine.sample_statistics(&table).await;
+            cx.engine.analyze_table(&table).await?;
             vec![said("status", "OK")]
         }
         // OPTIMIZE and REPAIR have nothing to do: new rows reuse the space of deleted rows.

@@ -6,6 +6,7 @@
 use super::{DdlContext, Sorting, check_names, table, temporary};
 use crate::error::{Result, SqlError};
 use crate::exec::duplicate_entry::duplicate_entry;
+use crate::parse::ast::StatisticsOption;
 use crate::plan::{AlterAction, TableName};
 use crate::session_state::{Done, SessionState};
 use crate::table_info::TableInfo;
@@ -29,6 +30,7 @@ pub(super) struct Changes {
     drop: Vec<usize>,
     rename_index: Vec<(String, String)>,
     comment: Option<String>,
+    statistics: Vec<StatisticsOption>,
     /// The default collation of future columns.
     collation: Option<Collation>,
     auto_increment: Option<u64>,
@@ -105,6 +107,7 @@ pub(super) fn plan_changes(
             AlterAction::AutoIncrement(n) => c.auto_increment = Some((*n).max(1)),
             AlterAction::Collation(collation) => c.collation = Some(*collation),
             AlterAction::Comment(text) => c.comment = Some(text.to_string()),
+            AlterAction::Statistics(option) => c.statistics.push(*option),
             AlterAction::Rebuild => {}
         }
     }
@@ -172,6 +175,7 @@ impl Changes {
             collation: self.collation.unwrap_or(old.collation),
             ..old.clone()
         };
+        self.statistics.iter().for_each(|option| option.apply(&mut def.statistics));
         if let Some(to) = &self.rename {
             def.rename(&*to.schema, &*to.name);
         }

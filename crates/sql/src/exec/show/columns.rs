@@ -81,13 +81,9 @@ pub(crate) async fn indexes(
     let rows = table.rows.load(Relaxed).max(0) as u64;
     let mut out = Vec::new();
     for index in in_display_order(def) {
-        let no = def
-            .indexes
-            .iter()
-            .position(|other| std::ptr::eq(other, index))
-            .map(|i| table.index_no(i));
-        let distinct =
-            engine.estimate_distinct(table, no.expect("an index of the definition")).await?;
+        let no = def.indexes.iter().position(|other| std::ptr::eq(other, index));
+        let no = no.expect("an index of the definition");
+        let distinct = engine.distinct_values(table, no).await?;
         for (i, part) in index.columns.iter().enumerate() {
             let column = &def.columns[part.column];
             if hidden == Some(&*column.name) {

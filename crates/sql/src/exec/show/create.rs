@@ -130,6 +130,7 @@ pub(crate) fn table(
     if charset == "utf8mb4" || !def.collation.is_default() {
         let _ = write!(out, " COLLATE={}", def.collation.name());
     }
+    out.extend(def.statistics.said().map(|option| format!(" {option}")));
     if !def.comment.is_empty() {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
     }

@@ -96,6 +96,7 @@ fn status_row(engine: &Engine, t: &Table) -> Made {
     let rows = t.rows.load(Relaxed).max(0) as u64;
     let next =
         t.def.auto_increment_column().map_or(Value::Null, |_| int(t.auto_increment.load(Relaxed)));
+    let options: Vec<String> = t.def.statistics.said().collect();
     vec![
         text(&t.def.name),
         text("InnoDB"),
@@ -113,7 +114,7 @@ fn status_row(engine: &Engine, t: &Table) -> Made {
         Value::Null,
         text(t.def.collation.name()),
         Value::Null,
-        nothing(),
+        text(options.join(" ").to_lowercase()),
         text(&t.def.comment),
     ]
 }

@@ -2,6 +2,8 @@
 use super::{Expr, Name, Select, Span};
 use crate::plan::UnsaidOfView;
 use redolith_engine::dict::view::{Algorithm, CheckOption};
+use redolith_types::StatisticsOptions;
+use std::num::NonZeroU16;
 
 /// A column's type as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,8 +80,26 @@ pub struct TableOptions {
     pub collation: Option<String>,
     pub auto_increment: Option<u64>,
     pub comment: Option<u32>,
+    /// The options about statistics, in the order of the text.
+    pub statistics: Vec<StatisticsOption>,
     /// The messages of warning 1478, about what the table does not get.
     pub ignored: Vec<String>,
+}
+/// A table option about statistics; None is DEFAULT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatisticsOption {
+    Persistent(Option<bool>),
+    AutoRecalc(Option<bool>),
+    SamplePages(Option<NonZeroU16>),
+}
+impl StatisticsOption {
+    pub fn apply(self, to: &mut StatisticsOptions) {
+        match self {
+            StatisticsOption::Persistent(said) => to.persistent = said,
+            StatisticsOption::AutoRecalc(said) => to.auto_recalc = said,
+            StatisticsOption::SamplePages(said) => to.sample_pages = said,
+        }
+    }
 }
 #[derive(Clone, Debug)]
 pub struct CreateTable {

@@ -1,0 +1,267 @@
+//! Statistics that outlive the server (`innodb_stats_persistent`): the dictionary keeps the number
+//! of rows of a table, and the numbers of different values of its indexes. So a table has the same
+//! statistics, and thereby the same plans, before and after a restart.
+//!
+//! - STATS-1: what the dictionary keeps is advice. A record that cannot be read, or that does not
+//!   fit its table, is as none, and neither a start nor a statement fails by it. The statistics are
+//!   then made of leaves.
+//! - STATS-2: the row goes in the transaction in which its table goes, gets another id, or is told
+//!   to have no statistics that outlive the server. Indexes are known by their ids, which are never
+//!   given again: an index that is new has nothing there, and one that is gone is passed over.
+//! - STATS-3: no statement waits until the dictionary has the statistics that it has needed, and no
+//!   commit is flushed for them. A task stores them later, those of each table at most once in ten
+//!   seconds. ANALYZE TABLE stores its own, durably.
+//! - STATS-4: one at a time stores the statistics of a table, and stores the newest. Who stores
+//!   holds metadata locks that keep out DDL, so the row of a table that is dropped is not made
+//!   again. The task does not wait for these locks, but tries again later.
+use super::ddl::Change;
+use super::estimate::{FEW_ROWS, Statistics};
+use super::metadata_lock::{MetadataLockMode, MetadataLockSet};
+use super::table::Table;
+use super::temporary::TEMPORARY_SCHEMA;
+use super::{Dictionary, record};
+use crate::engine::Engine;
+use crate::lock::KillFlag;
+use crate::sync::event::either;
+use crate::{CommitTicket, Error, Result};
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+/// How long the task waits for locks of rows and for room in the redo log.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the dictionary keeps of a table's statistics.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredStatistics {
+    /// The table's id.
+    pub table: u64,
+    /// The table's rows when the statistics were made.
+    pub rows: u64,
+    /// The indexes that could be read.
+    pub indexes: Vec<StoredIndex>,
+}
+/// What it keeps of an index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredIndex {
+    /// The index's id.
+    pub id: u64,
+    /// The number of different values of its first column, its first two columns, and so on.
+    pub distinct: Vec<u64>,
+}
+impl StoredStatistics {
+    /// What to keep of statistics.
+    fn of(t: &Table, made: &Statistics) -> StoredStatistics {
+        let numbers = 0..t.def.indexes.len();
+        let indexes = numbers.filter_map(|no| {
+            let id = t.indexes[t.index_no(no)].id;
+            made.distinct(no).map(|distinct| StoredIndex { id, distinct: distinct.to_vec() })
+        });
+        StoredStatistics { table: t.id, rows: made.rows, indexes: indexes.collect() }
+    }
+    /// The numbers of different values of index `no` of the table's definition. None if they are
+    /// not there, or do not fit the index (STATS-1).
+    pub(super) fn distinct(&self, t: &Table, no: usize) -> Option<&[u64]> {
+        let index = &t.indexes[t.index_no(no)];
+        let kept = self.indexes.iter().find(|kept| kept.id == index.id)?;
+        if kept.distinct.len() != index.columns {
+            tracing::warn!(
+                "the statistics of index {} of {} are made anew: the dictionary keeps those of {} \
+                 columns, and it has {}",
+                index.def.name,
+                t.full_name(),
+                kept.distinct.len(),
+                index.columns
+            );
+            return None;
+        }
+        Some(&kept.distinct)
+    }
+}
+
+/// What holds for tables that say nothing of their statistics. The settings may change at any time.
+pub struct StatisticsSettings {
+    /// Whether statistics outlive the server (innodb_stats_persistent).
+    pub persistent: AtomicBool,
+    /// Whether those are made anew when many rows have come or gone (innodb_stats_auto_recalc).
+    pub auto_recalc: AtomicBool,
+    /// How many leaves of an index tell of it (innodb_stats_persistent_sample_pages).
+    pub persistent_sample_pages: AtomicU64,
+    /// The same for tables whose statistics do not outlive the server
+    /// (innodb_stats_transient_sample_pages).
+    pub transient_sample_pages: AtomicU64,
+}
+impl Default for StatisticsSettings {
+    fn default() -> StatisticsSettings {
+        StatisticsSettings {
+            persistent: AtomicBool::new(true),
+            auto_recalc: AtomicBool::new(true),
+            persistent_sample_pages: AtomicU64::new(20),
+            transient_sample_pages: AtomicU64::new(8),
+        }
+    }
+}
+
+impl Table {
+    /// Whether the table's statistics outlive the server. Temporary tables do not.
+    pub(super) fn has_persistent_statistics(&self) -> bool {
+        let said = self.def.statistics.persistent;
+        self.def.schema != TEMPORARY_SCHEMA
+            && said.unwrap_or_else(|| self.statistics_settings.persistent.load(Relaxed))
+    }
+    /// Whether the table's statistics stay as they are until ANALYZE TABLE, however many rows come
+    /// and go.
+    pub(super) fn keeps_statistics(&self) -> bool {
+        let said = self.def.statistics.auto_recalc;
+        let recalculates =
+            said.unwrap_or_else(|| self.statistics_settings.auto_recalc.load(Relaxed));
+        !recalculates && self.has_persistent_statistics()
+    }
+    /// How many leaves of an index tell of it.
+    pub(super) fn leaves_to_sample(&self) -> usize {
+        let settings = &self.statistics_settings;
+        let of_setting = || match self.has_persistent_statistics() {
+            true => settings.persistent_sample_pages.load(Relaxed),
+            false => settings.transient_sample_pages.load(Relaxed),
+        };
+        let said = self.def.statistics.sample_pages.map(|pages| NonZeroU16::get(pages).into());
+        usize::try_from(said.unwrap_or_else(of_setting)).unwrap_or(usize::MAX)
+    }
+}
+
+impl Dictionary {
+    /// What is kept of the statistics of the table with this id.
+    pub fn stored_statistics(&self, table: u64) -> Option<Arc<StoredStatistics>> {
+        self.state.read().known_values.statistics.get(&table).cloned()
+    }
+    pub(super) fn set_stored_statistics(&self, table: u64, kept: Option<StoredStatistics>) {
+        let statistics = &mut self.state.write().known_values.statistics;
+        match kept {
+            Some(kept) => drop(statistics.insert(table, Arc::new(kept))),
+            None => drop(statistics.remove(&table)),
+        }
+    }
+    /// The change that removes the row of a table's statistics, if there is one (STATS-2).
+    pub(super) fn without_statistics(&self, table: &Table) -> Option<Change> {
+        self.stored_statistics(table.id).map(|_| Change::Remove(record::statistics_name(table.id)))
+    }
+}
+
+/// Whether nobody else stores the statistics of a table. Ends when it is dropped.
+struct Storing<'a>(&'a Table);
+impl Storing<'_> {
+    fn begin(t: &Table) -> Option<Storing<'_>> {
+        (!t.statistics_busy.swap(true, Acquire)).then_some(Storing(t))
+    }
+}
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        self.0.statistics_busy.store(false, Release);
+    }
+}
+
+impl Engine {
+    /// What the dictionary has kept of a table's statistics, if that holds.
+    pub(super) fn kept_statistics(&self, t: &Table) -> Option<Arc<StoredStatistics>> {
+        let kept = self.dict.stored_statistics(t.id)?;
+        (t.has_persistent_statistics() && t.holds_statistics_of(kept.rows)).then_some(kept)
+    }
+    /// The number of rows of a table that is opened, of which its tree tells an estimate. The
+    /// number that the dictionary has kept is better, if the table has not changed beyond
+    /// recognition since: the last rows before a crash may have come without newer statistics.
+    pub(super) fn rows_at_start(&self, t: &Table, estimate: u64) -> u64 {
+        let kept = self.dict.stored_statistics(t.id).filter(|_| t.has_persistent_statistics());
+        let is_like = |rows: &u64| {
+            let (few, many) = (estimate.min(*rows), estimate.max(*rows));
+            many <= few.saturating_mul(2).saturating_add(FEW_ROWS)
+        };
+        kept.map(|kept| kept.rows).filter(is_like).unwrap_or(estimate)
+    }
+    /// Makes a table's statistics anew, for ANALYZE TABLE, and stores them durably (STATS-3). The
+    /// caller holds metadata locks that keep out DDL.
+    pub async fn analyze_table(self: &Arc<Self>, t: &Arc<Table>) -> Result<()> {
+        self.sample_statistics(t).await;
+        if let Some(ticket) = self.store_statistics(t).await? {
+            ticket.durable().await;
+        }
+        Ok(())
+    }
+    /// Stores the statistics that a table has, unless the dictionary has them, or somebody else is
+    /// at it (STATS-4): then the task stores them later.
+    async fn store_statistics(self: &Arc<Self>, t: &Arc<Table>) -> Result<Option<CommitTicket>> {
+        let Some(_storing) = Storing::begin(t) else { return Ok(None) };
+        let Some(made) = t.statistics() else { return Ok(None) };
+        let wanted =
+            !made.stored.load(Acquire) && t.has_persistent_statistics() && !t.dropped.load(Acquire);
+        if !wanted {
+            return Ok(None);
+        }
+        let kept = StoredStatistics::of(t, &made);
+        let name = record::statistics_name(t.id);
+        let row = record::statistics_row(&self.dict_table, &name, &kept);
+        let mut trx = self.begin(KillFlag::new());
+        trx.lock_wait_timeout = PATIENCE;
+        if let Err(e) = self.change_row(&mut trx, &Change::Put(name, row)).await {
+            trx.rollback().await?;
+            return match e {
+                Error::LockWaitTimeout | Error::Deadlock | Error::LogFull => Ok(None),
+                e => Err(e),
+            };
+        }
+        // Nothing waits behind the commit. No definition has changed, so nobody waits until it is
+        // durable who waits for definitions.
+        let ticket = trx.commit().await?;
+        self.dict.set_stored_statistics(t.id, Some(kept));
+        made.stored.store(true, Release);
+        Ok(Some(ticket))
+    }
+    /// Stores what is not stored yet, and makes statistics anew that do not hold any more, if
+    /// somebody has wanted some (STATS-3). With `last`, before the engine closes, stores only.
+    pub(crate) async fn keep_statistics(self: &Arc<Self>, last: bool) {
+        let done = async {
+            self.remove_stray_values().await?;
+            for t in self.dict.all_tables() {
+                let Some(made) = t.statistics().filter(|_| t.has_persistent_statistics()) else {
+                    continue;
+                };
+                let is_old = !last && !made.are_current(&t);
+                if !is_old && made.stored.load(Acquire) {
+                    continue;
+                }
+                if is_old && !self.sample_unless_closing(&t).await {
+                    return Ok(());
+                }
+                let mut locks = MetadataLockSet::new();
+                let schema = self.dict.metadata_lock(&format!("d/{}", t.def.schema));
+                if locks.try_lock(&schema, MetadataLockMode::Read)
+                    && locks.try_lock(&t.metadata_lock, MetadataLockMode::Read)
+                {
+                    self.store_statistics(&t).await?;
+                }
+            }
+            Ok::<(), Error>(())
+        };
+        if let Err(e) = done.await {
+            tracing::warn!("statistics of tables could not be stored, and stay in memory: {e}");
+        }
+    }
+    /// Returns false if the engine begins to close, or may have begun.
+    async fn sample_unless_closing(&self, t: &Table) -> bool {
+        let seen = self.close_step.seen();
+        if self.closing.load(Acquire) {
+            return false;
+        }
+        let mut sampled = false;
+        let sample = async {
+            self.sample_statistics(t).await;
+            sampled = true;
+        };
+        either(sample, self.close_step.after(seen)).await;
+        sampled
+    }
+}
+
+#[cfg(all(test, not(model)))]
+mod tests;
