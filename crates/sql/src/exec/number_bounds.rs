@@ -18,6 +18,7 @@ pub(super) fn nearest(
     };
     Some(match ty {
         SqlType::Time { fsp } => beside(Value::Time(time(number).truncate(*fsp))),
+        SqlType::Date if number.is_negative() => beside(Value::Date(Date::ZERO)),
         SqlType::Date => beside(Value::Date(date(number.floor().to_i64()).0)),
         SqlType::Timestamp { fsp } => {
             let at = moment(number).truncate(*fsp);
@@ -33,9 +34,6 @@ pub(super) fn nearest(
 /// and days may be zero. `number` is None if it is too great for 64 bits.
 fn date(number: Option<i64>) -> (Date, bool) {
     let Some(number) = number.filter(|n| *n <= 99_991_231) else { return (Date::MAX, false) };
-    if number < 0 {
-        return (Date::ZERO, false);
-    }
     let (year, month, day) =
         ((number / 10_000) as u16, (number / 100 % 100) as u8, (number % 100) as u8);
     let (last_month, last_day) =
