@@ -528,7 +528,9 @@ fn nearest_string<'v>(
         other => other.to_bytes().into_owned().into(),
     };
     env.bytes(bytes.len())?;
-    if from == to || bytes.is_ascii() || to == Charset::Binary {
+    // Bytes without a character set are compared as they are.
+    let stays = from == to || from == Charset::Binary || to == Charset::Binary;
+    if stays || bytes.is_ascii() {
         return Ok(Some((Value::Bytes(bytes), Ordering::Equal)));
     }
     if bytes.len() >= LONG {
@@ -626,6 +628,11 @@ fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
         SqlType::Year if below(MIN_YEAR) => Value::Int(0),
         SqlType::Year if !below(MAX_YEAR) => Value::Int(MAX_YEAR),
         SqlType::Bit { .. } if below(0) => Value::Int(0),
+        SqlType::Bit { .. } => match number {
+            // A double beyond 63 bits has no bits for storing.
+            Value::Double(x) => Value::UInt(x as u64),
+            number => number,
+        },
         _ => number,
     }
 }
