@@ -226,8 +226,8 @@ impl RowLayout {
         }
     }
 
-    /// The coefficient and the scale of an exact number of up to 18 digits that is not NULL, in a payload
-    /// that has some bytes behind it. None tells nothing about the column.
+    /// The coefficient and the scale of an exact number of up to 18 digits that is not NULL, in a
+    /// payload that has some bytes behind it. None tells nothing about the column.
     #[inline]
     pub fn short_coefficient(&self, payload: &[u8], col: usize) -> Option<(i64, u8)> {
         let Kind::Decimal { precision, scale } = self.slots[col].kind else { return None };

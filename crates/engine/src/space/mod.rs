@@ -358,8 +358,8 @@ impl Spaces {
     pub fn is_known_gone(&self, id: SpaceId) -> bool {
         self.find(id).is_ok_and(|space| space.is_none_or(|space| space.is_gone()))
     }
-    /// Does the same as [`Spaces::find`] for recovery, but returns `None` also for a table's file that is cut off: that
-    /// table is lost, and the others are not.
+    /// Does the same as [`Spaces::find`] for recovery, but returns `None` also for a table's file
+    /// that is cut off: that table is lost, and the others are not.
     pub fn find_whole(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         match self.find(id) {
             Err(Error::Incompatible(_)) if id >= SpaceId::FIRST_TABLE => Ok(None),

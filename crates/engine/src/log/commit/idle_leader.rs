@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The leadership lies idle for so long at least, and for twice as long at most, beside the time for
-/// which flushes are held back. A leader that lets others go first comes back after microseconds.
+/// The leadership lies idle for so long at least, and for twice as long at most, beside the time
+/// for which flushes are held back. A leader that lets others go first comes back after
+/// microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 pub(in crate::log) async fn watch(log: Weak<Log>, runtime: Arc<dyn Runtime>) {

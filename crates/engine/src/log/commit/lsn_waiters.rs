@@ -368,9 +368,7 @@ impl Waits {
                     }
                 }
             }
-            if self.change(handed, FREE).is_none() {
-                return None;
-            }
+            self.change(handed, FREE)?;
             fence(SeqCst);
             // The kept nodes must be looked at too: a thread that publishes without the leadership
             // may have taken a newcomer off the stack meanwhile.
