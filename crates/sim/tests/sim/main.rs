@@ -2,3 +2,4 @@
 mod add_index;
 mod ledger;
 mod lives;
+mod statistics;
