@@ -47,6 +47,7 @@ fn definition(value_bytes: usize) -> TableDef {
         collation: DEFAULT_COLLATION,
         comment: String::new(),
         checks: Vec::new(),
+        statistics: Default::default(),
     }
 }
 
