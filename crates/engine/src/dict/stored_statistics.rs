@@ -25,6 +25,7 @@ use crate::lock::KillFlag;
 use crate::sync::event::either;
 use crate::{CommitTicket, Error, Result};
 use std::num::NonZeroU16;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -32,6 +33,8 @@ use std::time::Duration;
 
 /// How long the task waits for locks of rows and for room in the redo log.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How often ANALYZE TABLE tries.
+const ATTEMPTS: u32 = 3;
 
 /// What the dictionary keeps of a table's statistics.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -149,6 +152,14 @@ impl Dictionary {
     }
 }
 
+/// What has become of statistics that were to be stored.
+enum Outcome {
+    Stored(CommitTicket),
+    /// The dictionary has them, or does not keep this table's.
+    NotWanted,
+    Later,
+}
+
 /// Whether nobody else stores the statistics of a table. Ends when it is dropped.
 struct Storing<'a>(&'a Table);
 impl Storing<'_> {
@@ -177,45 +188,65 @@ impl Engine {
             let (few, many) = (estimate.min(*rows), estimate.max(*rows));
             many <= few.saturating_mul(2).saturating_add(FEW_ROWS)
         };
-        kept.map(|kept| kept.rows).filter(is_like).unwrap_or(estimate)
+        // So few lie in a page that was counted, as a rule.
+        kept.map(|kept| kept.rows)
+            .filter(|rows| estimate > FEW_ROWS && is_like(rows))
+            .unwrap_or(estimate)
     }
-    /// Makes a table's statistics anew, for ANALYZE TABLE, and stores them durably (STATS-3). The
-    /// caller holds metadata locks that keep out DDL.
-    pub async fn analyze_table(self: &Arc<Self>, t: &Arc<Table>) -> Result<()> {
+    /// Makes a table's statistics anew, for ANALYZE TABLE, and stores them durably (STATS-3).
+    /// Returns false if the task has to store them, because the redo log has no room for them or
+    /// somebody else is at it. The caller holds metadata locks that keep out DDL.
+    pub async fn analyze_table(self: &Arc<Self>, t: &Arc<Table>) -> Result<bool> {
         self.sample_statistics(t).await;
-        if let Some(ticket) = self.store_statistics(t).await? {
-            ticket.durable().await;
+        for _ in 0..ATTEMPTS {
+            match self.store_statistics(t).await? {
+                Outcome::Stored(ticket) => {
+                    ticket.durable().await;
+                    return Ok(true);
+                }
+                Outcome::NotWanted => return Ok(true),
+                // Others may store older ones at the moment.
+                Outcome::Later => self.nap(PATIENCE / 10).await,
+            }
         }
-        Ok(())
+        Ok(false)
     }
     /// Stores the statistics that a table has, unless the dictionary has them, or somebody else is
-    /// at it (STATS-4): then the task stores them later.
-    async fn store_statistics(self: &Arc<Self>, t: &Arc<Table>) -> Result<Option<CommitTicket>> {
-        let Some(_storing) = Storing::begin(t) else { return Ok(None) };
-        let Some(made) = t.statistics() else { return Ok(None) };
-        let wanted =
-            !made.stored.load(Acquire) && t.has_persistent_statistics() && !t.dropped.load(Acquire);
+    /// at it (STATS-4). A forced start writes nothing.
+    async fn store_statistics(self: &Arc<Self>, t: &Arc<Table>) -> Result<Outcome> {
+        let Some(_storing) = Storing::begin(t) else { return Ok(Outcome::Later) };
+        let Some(made) = t.statistics() else { return Ok(Outcome::NotWanted) };
+        let wanted = !made.stored.load(Acquire)
+            && t.has_persistent_statistics()
+            && !t.dropped.load(Acquire)
+            && !self.config.forced.is_on();
         if !wanted {
-            return Ok(None);
+            return Ok(Outcome::NotWanted);
         }
         let kept = StoredStatistics::of(t, &made);
         let name = record::statistics_name(t.id);
         let row = record::statistics_row(&self.dict_table, &name, &kept);
         let mut trx = self.begin(KillFlag::new());
         trx.lock_wait_timeout = PATIENCE;
-        if let Err(e) = self.change_row(&mut trx, &Change::Put(name, row)).await {
-            trx.rollback().await?;
-            return match e {
-                Error::LockWaitTimeout | Error::Deadlock | Error::LogFull => Ok(None),
-                e => Err(e),
-            };
-        }
-        // Nothing waits behind the commit. No definition has changed, so nobody waits until it is
-        // durable who waits for definitions.
-        let ticket = trx.commit().await?;
+        let done = match self.change_row(&mut trx, &Change::Put(name, row)).await {
+            // Nothing waits behind the commit. No definition has changed, so nobody waits until it
+            // is durable who waits for definitions.
+            Ok(()) => trx.commit().await,
+            Err(e) => Err(e),
+        };
+        let ticket = match done {
+            Ok(ticket) => ticket,
+            Err(e) => {
+                trx.rollback().await?;
+                return match e {
+                    Error::LockWaitTimeout | Error::Deadlock | Error::LogFull => Ok(Outcome::Later),
+                    e => Err(e),
+                };
+            }
+        };
         self.dict.set_stored_statistics(t.id, Some(kept));
         made.stored.store(true, Release);
-        Ok(Some(ticket))
+        Ok(Outcome::Stored(ticket))
     }
     /// Stores what is not stored yet, and makes statistics anew that do not hold any more, if
     /// somebody has wanted some (STATS-3). With `last`, before the engine closes, stores only.
@@ -249,17 +280,20 @@ impl Engine {
     }
     /// Returns false if the engine begins to close, or may have begun.
     async fn sample_unless_closing(&self, t: &Table) -> bool {
-        let seen = self.close_step.seen();
-        if self.closing.load(Acquire) {
-            return false;
-        }
-        let mut sampled = false;
-        let sample = async {
+        let sampled = AtomicBool::new(false);
+        let mut sample = pin!(async {
             self.sample_statistics(t).await;
-            sampled = true;
-        };
-        either(sample, self.close_step.after(seen)).await;
-        sampled
+            sampled.store(true, Relaxed);
+        });
+        // Each background task that ends is a step, too.
+        while !sampled.load(Relaxed) {
+            let seen = self.close_step.seen();
+            if self.closing.load(Acquire) {
+                return false;
+            }
+            either(sample.as_mut(), self.close_step.after(seen)).await;
+        }
+        true
     }
 }
 

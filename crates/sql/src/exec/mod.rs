@@ -76,6 +76,7 @@ mod update;
 pub mod user_locks;
 mod view_check;
 mod waits;
+pub(crate) use waits::unless_killed;
 mod wanted_tables;
 mod window;
 

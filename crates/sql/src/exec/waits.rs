@@ -18,6 +18,7 @@ use redolith_engine::lock::KillFlag;
 use redolith_engine::runtime::{BoxFuture, Runtime};
 use redolith_types::Value;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -26,6 +27,17 @@ use std::time::Duration;
 const LONGEST_WAIT: Duration = Duration::from_secs(1 << 32);
 /// A waiting GET_LOCK tries again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The result of work that does not look at KILL itself and may be dropped, unless the statement is
+/// killed.
+pub(crate) async fn unless_killed<T>(kill: &KillFlag, work: impl Future<Output = T>) -> Result<T> {
+    let mut work = pin!(work);
+    poll_fn(|task| match work.as_mut().poll(task).map(Ok) {
+        Poll::Pending if kill.poll(task.waker()) => Poll::Ready(Err(SqlError::interrupted())),
+        polled => polled,
+    })
+    .await
+}
 
 /// The wait that a call asks for.
 pub enum Wait {

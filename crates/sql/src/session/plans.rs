@@ -6,6 +6,7 @@ use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
 use crate::exec::MoreRows;
 use crate::exec::set::variable_type;
+use crate::exec::unless_killed;
 use crate::explain::Format;
 use crate::parse::lexer::Token;
 use crate::parse::parameterize::{Parameterized, Repeat};
@@ -140,7 +141,7 @@ impl Session {
                 }
             };
             let plan = Arc::new(bound.plan);
-            if !self.db.catalog.ready(&plan, attempt).await? {
+            if !self.ready(&plan, attempt).await? {
                 attempt += 1;
                 continue;
             }
@@ -399,7 +400,7 @@ impl Session {
                 s.bind_for(&parsed, context, Params::Marks, &untyped, bounds)
             })?;
             let plan = Arc::new(bound.plan);
-            if self.db.catalog.ready(&plan, attempt).await? {
+            if self.ready(&plan, attempt).await? {
                 let own = self.db.plans.own_prepared(context, text, plan.clone())?;
                 return Ok((own, plan));
             }
@@ -407,6 +408,11 @@ impl Session {
         }
     }
 
+    /// Whether the plan may run. Many leaves may have to be read for its statistics.
+    async fn ready(&self, plan: &Plan, attempt: usize) -> Result<bool> {
+        let kill = &self.state.process.interrupt;
+        unless_killed(kill, self.db.catalog.ready(plan, attempt)).await?
+    }
     async fn make_prepared(
         &mut self,
         context: &PlanContext,
@@ -429,7 +435,7 @@ impl Session {
                 }
             };
             let plan = Arc::new(bound.plan);
-            if self.db.catalog.ready(&plan, attempt).await? {
+            if self.ready(&plan, attempt).await? {
                 let entry = self.db.plans.insert_prepared(context, text, plan.clone())?;
                 return Ok((entry, plan));
             }

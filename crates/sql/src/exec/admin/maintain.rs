@@ -1,6 +1,7 @@
 //! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: treats the tables one after the other and
 //! returns one or more rows for each.
 use super::super::long_rows::fetch;
+use super::super::waits::unless_killed;
 use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::exec::pace::LONG;
@@ -13,7 +14,6 @@ use redolith_engine::lock::hash_bytes;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_types::{SqlType, Value, json};
 use std::sync::Arc;
-use std::task::Poll;
 
 /// The text of a JSON value is at most this many times as long as the value: a control character
 /// has six letters (`\u0001`).
@@ -86,8 +86,12 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
         "check" => check(cx, &table, said).await?,
         "checksum" => vec![vec![text(&full_name), Value::UInt(checksum(cx, &table).await?)]],
         "analyze" => {
-            cx.engine.analyze_table(&table).await?;
-            vec![said("status", "OK")]
+            let kill = &cx.session.process.interrupt;
+            let stored = unless_killed(kill, cx.engine.analyze_table(&table)).await??;
+            let later = "The statistics are in use. They will be stored later, because the redo \
+                log has no room or another session is at it";
+            let note = (!stored).then(|| said("note", later));
+            note.into_iter().chain([said("status", "OK")]).collect()
         }
         // OPTIMIZE and REPAIR have nothing to do: new rows reuse the space of deleted rows.
         op => vec![said("note", &format!("The storage engine for the table doesn't support {op}"))],
@@ -99,13 +103,8 @@ async fn check(
     table: &Arc<Table>,
     said: impl Fn(&str, &str) -> Vec<Value<'static>>,
 ) -> Result<Rows> {
-    let (kill, mut checking) =
-        (&cx.session.process.interrupt, std::pin::pin!(cx.engine.check_table(table)));
-    let found = std::future::poll_fn(|task| match kill.poll(task.waker()) {
-        true => Poll::Ready(Err(SqlError::interrupted())),
-        false => checking.as_mut().poll(task).map_err(SqlError::from),
-    })
-    .await?;
+    let kill = &cx.session.process.interrupt;
+    let found = unless_killed(kill, cx.engine.check_table(table)).await??;
     let mut rows: Rows = found.errors.iter().map(|e| said("error", e)).collect();
     rows.extend(found.notes.iter().map(|n| said("note", n)));
     rows.push(if found.errors.is_empty() {
