@@ -164,7 +164,8 @@ enum Outcome {
 struct Storing<'a>(&'a Table);
 impl Storing<'_> {
     fn begin(t: &Table) -> Option<Storing<'_>> {
-        (!t.statistics_busy.swap(true, Acquire)).then_some(Storing(t))
+        // Made only then: its end lets others in.
+        (!t.statistics_busy.swap(true, Acquire)).then(|| Storing(t))
     }
 }
 impl Drop for Storing<'_> {

@@ -1,6 +1,7 @@
 //! Arithmetic in BIGINT, BIGINT UNSIGNED, DECIMAL and DOUBLE. The node's type selects the domain.
 //! Where a parameter's type was not known, the values select the domain.
 use super::Eval;
+use super::short_decimal::has_short_form;
 use crate::error::{Result, SqlError};
 use crate::plan::expr_type::UNKNOWN_DECIMALS;
 use crate::plan::{ArithOp, Expr, Kind};
@@ -70,16 +71,20 @@ impl<'v> Eval<'v, '_, '_> {
         if node.ty.kind.is_string() {
             return self.bits_of_bytes(op, sides);
         }
-        if node.ty.kind == Kind::Decimal
-            && let Some(value) = self.short_arith(op, sides, node)?
-        {
-            return Ok(value);
+        let tried = self.is_not_short;
+        if node.ty.kind == Kind::Decimal && has_short_form(op) && !tried {
+            if let Some(value) = self.short_arith(op, sides, node)? {
+                return Ok(value);
+            }
+            self.is_not_short = true;
         }
         let a = self.number(&sides[0])?;
         if a.is_null() {
+            self.is_not_short = tried;
             return Ok(Value::Null);
         }
         let b = self.number(&sides[1])?;
+        self.is_not_short = tried;
         if b.is_null() {
             return Ok(Value::Null);
         }

@@ -5,7 +5,9 @@ use crate::bind::type_rules::{compare_as, compare_sides};
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind};
 use redolith_types::compare::integer_beside_double;
-use redolith_types::convert::{exact_number, to_datetime, to_decimal, to_f64, to_integer, to_time};
+use redolith_types::convert::{
+    exact_number, text_to_f64, to_datetime, to_decimal, to_f64, to_integer, to_time,
+};
 use redolith_types::temporal::Parsed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
 use std::borrow::Cow;
@@ -531,7 +533,12 @@ fn integer_order(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
 pub fn integer_of_text(text: &[u8]) -> Option<i128> {
     let digits = std::str::from_utf8(text.trim_ascii()).ok().and_then(|text| text.parse().ok());
     digits.or_else(|| {
-        let number = Decimal::parse_prefix(text).0.ok()?;
+        let number = Decimal::parse_prefix(text).0.ok().filter(|n| is_no_tiny(n, text))?;
         if number.floor() == number { number.to_i128() } else { None }
     })
+}
+/// Whether a number that was read of a text is zero only where the text is: a DECIMAL has no digits
+/// for 1e-40.
+pub fn is_no_tiny(number: &Decimal, text: &[u8]) -> bool {
+    !number.is_zero() || text_to_f64(text).value == 0.0
 }

@@ -39,7 +39,7 @@ mod text;
 mod units;
 
 pub use cast::coerce;
-pub use compare::integer_of_text;
+pub use compare::{integer_of_text, is_no_tiny};
 pub(in crate::exec) use json::metered;
 pub use like::{fixed_start, like};
 pub(crate) use like::{like_unless, one_escape};
@@ -124,6 +124,8 @@ impl<'v> Known<'v> {
 pub struct Eval<'v, 'm, 'e> {
     pub at: Scope<'v>,
     pub env: &'m mut Env<'e>,
+    /// Whether an operation around this one has turned out not to be short ([`short_decimal`]).
+    is_not_short: bool,
 }
 
 impl<'v> Row<'v> {
@@ -203,7 +205,7 @@ fn shifted(at: DateTime, offset_secs: i32) -> DateTime {
 
 impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     pub fn new(at: Scope<'v>, env: &'m mut Env<'e>) -> Eval<'v, 'm, 'e> {
-        Eval { at, env }
+        Eval { at, env, is_not_short: false }
     }
 
     pub fn eval(&mut self, e: &'v Expr) -> Result<Value<'v>> {

@@ -7,11 +7,14 @@ use crate::plan::{ArithOp, Expr, ExprKind, Kind};
 use redolith_types::decimal::MAX_SCALE;
 use redolith_types::{Decimal, Value};
 
-/// `digits` / 10^`scale`.
+/// `digits` / 10^`scale`. Digits have up to 127 bits, so that they can be negated.
 #[derive(Clone, Copy)]
 struct Short {
     digits: i128,
     scale: u8,
+}
+pub(super) fn has_short_form(op: ArithOp) -> bool {
+    matches!(op, ArithOp::Add | ArithOp::Subtract | ArithOp::Multiply)
 }
 enum Found {
     Number(Short),
@@ -22,7 +25,8 @@ enum Found {
 
 impl<'v> Eval<'v, '_, '_> {
     /// The value of an operation whose type is DECIMAL, if all that it consists of is short; None
-    /// if it is to be calculated in the general way, with the same result.
+    /// if it is to be calculated in the general way, with the same result. Then its sides are not
+    /// tried again, or a long sum would be walked once for each of its terms.
     pub(super) fn short_arith(
         &mut self,
         op: ArithOp,
@@ -43,7 +47,7 @@ impl<'v> Eval<'v, '_, '_> {
         sides: &'v [Expr; 2],
         node: &'v Expr,
     ) -> Result<Found> {
-        if !matches!(op, ArithOp::Add | ArithOp::Subtract | ArithOp::Multiply) {
+        if !has_short_form(op) {
             return Ok(Found::Other);
         }
         let a = match self.short(&sides[0])? {
@@ -57,7 +61,7 @@ impl<'v> Eval<'v, '_, '_> {
         let result = match op {
             ArithOp::Multiply => a.times(b),
             ArithOp::Add => a.plus(b),
-            _ => a.plus(Short { digits: -b.digits, scale: b.scale }),
+            _ => a.plus(Short { digits: -b.digits, ..b }),
         };
         let Some(result) = result else { return Ok(Found::Other) };
         // As in `decimal_arith`: some zeros have no decimals.
@@ -112,13 +116,13 @@ fn number(value: &Value<'_>) -> Found {
 impl Short {
     fn times(self, other: Short) -> Option<Short> {
         let scale = self.scale + other.scale;
-        let digits = self.digits.checked_mul(other.digits).filter(|_| scale <= MAX_SCALE)?;
-        Some(Short { digits, scale })
+        let digits = self.digits.checked_mul(other.digits)?;
+        (scale <= MAX_SCALE && digits != i128::MIN).then_some(Short { digits, scale })
     }
     fn plus(self, other: Short) -> Option<Short> {
         let scale = self.scale.max(other.scale);
         let digits = self.at(scale)?.checked_add(other.at(scale)?)?;
-        Some(Short { digits, scale })
+        (digits != i128::MIN).then_some(Short { digits, scale })
     }
     fn at(self, scale: u8) -> Option<i128> {
         match scale - self.scale {

@@ -4,7 +4,7 @@
 //! the nearest value that the column can hold replaces the bound. The order of the nearest value
 //! and the wanted value decides whether the nearest value itself is in the range.
 use super::env::Env;
-use super::eval::{Eval, Scope, fixed_start, integer_of_text};
+use super::eval::{Eval, Scope, fixed_start, integer_of_text, is_no_tiny};
 use super::pace::LONG;
 use crate::error::Result;
 use crate::memory::CREDIT;
@@ -602,7 +602,9 @@ fn nearest_of<'v>(
 fn number_of_text(text: &[u8], ty: &SqlType) -> Value<'static> {
     let exact = match ty {
         SqlType::Int { .. } => integer_of_text(text).map(|n| Decimal::from_parts(n, 0)),
-        SqlType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => Decimal::parse(text),
+        SqlType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => {
+            Decimal::parse(text).filter(|number| is_no_tiny(number, text))
+        }
         _ => None,
     };
     match exact {
