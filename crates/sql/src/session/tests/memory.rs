@@ -153,21 +153,25 @@ fn the_key_ranges_of_a_long_list_are_charged_and_given_back() {
 #[test]
 fn the_key_ranges_of_all_scans_are_charged_together() {
     let (world, mut s) = world();
-    for text in ["CREATE TABLE few (v VARCHAR(10), KEY (v))", "INSERT INTO few VALUES ('x')"] {
+    for text in ["CREATE TABLE few (v VARCHAR(700), KEY (v))", "INSERT INTO few VALUES ('x')"] {
         assert!(!failed(&lines(&mut s, text)), "{text}");
     }
     let start = world.db.memory.used();
-    world.db.memory.set_limit(start + (16 << 20));
-    let joined = |tables| {
-        let join = |n| format!(" LEFT JOIN few AS f{n} ON f{n}.v = REPEAT('a', 500000)");
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    // The keys of a range have some kilobytes, as long as those of the column's values may be.
+    let joined = |tables: usize, characters: usize| {
+        let key = |n| format!("CONCAT({n}, REPEAT('a', {characters}))");
+        let keys = (10..50).map(key).collect::<Vec<_>>().join(", ");
+        let join = |n| format!(" LEFT JOIN few AS f{n} ON f{n}.v IN ({keys})");
         format!("SELECT COUNT(*) FROM few AS f{}", (0..tables).map(join).collect::<String>())
     };
     for _ in 0..2 {
-        assert_eq!(lines(&mut s, &joined(2)), ["1"]);
-        assert_eq!(lines(&mut s, &joined(20)), ["error 3170"]);
-        let runs = "SELECT COUNT(*) FROM big WHERE id <= 100 AND (SELECT COUNT(*) FROM few WHERE \
-            v = CONCAT(REPEAT('a', 500000), big.id)) = 0";
-        assert_eq!(lines(&mut s, runs), ["100"]);
+        assert_eq!(lines(&mut s, &joined(2, 700)), ["1"]);
+        assert_eq!(lines(&mut s, &joined(30, 1)), ["1"]);
+        assert_eq!(lines(&mut s, &joined(30, 700)), ["error 3170"]);
+        let runs = "SELECT COUNT(*) FROM big WHERE id <= 1000 AND (SELECT COUNT(*) FROM few WHERE \
+            v = CONCAT(REPEAT('a', 690), big.id)) = 0";
+        assert_eq!(lines(&mut s, runs), ["1000"]);
         assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "MEM-2");
     }
 }
