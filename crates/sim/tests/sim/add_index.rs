@@ -1,9 +1,10 @@
 //! ADD INDEX on a disk whose power goes at each of its operations.
+use crate::small_life::life;
 use redolith_disk::{Loss, SimDisk};
 use redolith_engine::dict::index_build::Building;
 use redolith_engine::lock::KillFlag;
-use redolith_engine::{Config, DEFAULT_COLLATION, Engine};
-use redolith_sim::executor::{End, Executor};
+use redolith_engine::{DEFAULT_COLLATION, Engine};
+use redolith_sim::executor::End;
 use redolith_types::sql_type::Sign;
 use redolith_types::{Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::sync::Arc;
@@ -12,27 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 const ROWS: i64 = 20;
 const ADDED: usize = 3;
 
-fn config() -> Config {
-    let mut c = Config::new("/sim");
-    c.log_segment_bytes = 64 << 10;
-    c.log_capacity_bytes = 1 << 20;
-    c.log_buffer_bytes = 256 << 10;
-    c.pool_bytes = 64 * 16384;
-    c
-}
-/// Opens an engine, runs a task with it, and says how that ended.
-fn life<F: Future<Output = ()> + Send + 'static>(
-    disk: &SimDisk,
-    seed: u64,
-    task: impl FnOnce(Arc<Engine>) -> F + Send + 'static,
-) -> End {
-    let mut ex = Executor::new(disk.clone(), seed);
-    let (on, runtime) = (Arc::new(disk.clone()), ex.runtime.clone());
-    ex.run(Box::pin(async move {
-        let (e, _) = Engine::open(config(), on, runtime).await.unwrap();
-        task(e).await;
-    }))
-}
 async fn filled(e: Arc<Engine>) {
     let int = SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None };
     let def = TableDef {

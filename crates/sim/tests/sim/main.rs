@@ -2,4 +2,5 @@
 mod add_index;
 mod ledger;
 mod lives;
+mod small_life;
 mod statistics;

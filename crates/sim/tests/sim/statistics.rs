@@ -1,11 +1,12 @@
 //! Statistics that are stored on a disk whose power goes at each of its operations.
+use crate::small_life::life;
 use redolith_disk::{Loss, SimDisk};
 use redolith_engine::dict::Dictionary;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::testing::dict::record;
-use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Result};
-use redolith_sim::executor::{End, Executor};
+use redolith_engine::{DEFAULT_COLLATION, Engine, Result};
+use redolith_sim::executor::End;
 use redolith_types::{Column, IndexDef, SqlType, TableDef, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -23,27 +24,6 @@ const STATES: [(bool, u64, Option<u64>); 6] = [
     (false, 0, None),
 ];
 
-fn config() -> Config {
-    let mut c = Config::new("/sim");
-    c.log_segment_bytes = 64 << 10;
-    c.log_capacity_bytes = 1 << 20;
-    c.log_buffer_bytes = 256 << 10;
-    c.pool_bytes = 64 * 16384;
-    c
-}
-/// Opens an engine, runs a task with it, and says how that ended.
-fn life<F: Future<Output = ()> + Send + 'static>(
-    disk: &SimDisk,
-    seed: u64,
-    task: impl FnOnce(Arc<Engine>) -> F + Send + 'static,
-) -> End {
-    let mut ex = Executor::new(disk.clone(), seed);
-    let (on, runtime) = (Arc::new(disk.clone()), ex.runtime.clone());
-    ex.run(Box::pin(async move {
-        let (e, _) = Engine::open(config(), on, runtime).await.unwrap();
-        task(e).await;
-    }))
-}
 async fn fill(e: &Arc<Engine>) -> Result<()> {
     let t = e.table("sim", "t").await?.unwrap();
     let mut trx = e.begin(KillFlag::new());

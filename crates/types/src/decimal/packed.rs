@@ -133,7 +133,8 @@ impl Decimal {
         Decimal { coef, scale, negative: negative && !coef.is_zero() }
     }
 
-    /// [`Self::unpack`] of a number whose digits fit in 64 bits.
+    /// [`Self::unpack`] of a number whose digits fit in 64 bits, where its nine bytes, or the few
+    /// at the end of a row, are no word.
     #[inline]
     fn unpack_small(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
         let negative = bytes[0] & 0x80 == 0;

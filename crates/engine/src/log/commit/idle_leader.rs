@@ -26,7 +26,7 @@ pub(in crate::log) async fn watch(log: Weak<Log>, runtime: Arc<dyn Runtime>) {
         if hold > before {
             seen = 0;
         }
-        if log.waits.take_idle(&mut seen) {
+        if log.waits.leadership().take_idle(&mut seen) {
             log.counters.writer.log_idle_leaders.fetch_add(1, Relaxed);
             if log.flush(true) != Flushed::Away {
                 pass_on(&log.waits);

@@ -142,13 +142,13 @@ impl Waiter {
                 }
                 State::Leading(lead) => {
                     if let Some(rested) = lead.rested.take()
-                        && !waits.resume(rested)
+                        && !waits.leadership().resume(rested)
                     {
                         self.state = State::Queued(waits.enlist(self.goal, cx.waker()));
                         continue;
                     }
                     if lead.gather_group(queue, cx).is_pending() {
-                        lead.rested = Some(waits.rest());
+                        lead.rested = Some(waits.leadership().rest());
                         return Poll::Pending;
                     }
                     for _ in 0..COPY_SPINS {
@@ -191,7 +191,9 @@ impl Waiter {
         let waits = queue.waits();
         let led = match &self.state {
             State::Queued(node) => waits.leave(node),
-            State::Leading(lead) => lead.rested.is_none_or(|rested| waits.resume(rested)),
+            State::Leading(lead) => {
+                lead.rested.is_none_or(|rested| waits.leadership().resume(rested))
+            }
             State::New | State::Done => false,
         };
         self.state = State::Done;

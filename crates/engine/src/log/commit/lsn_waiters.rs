@@ -20,16 +20,17 @@
 //! - WAIT-6: a holder that nobody runs holds nobody up for long. A program may keep a future that
 //!   it neither polls nor drops, and such a future may have been handed the leadership, or lead and
 //!   let others go first. The leadership then lies idle, and a watch takes it when it has lain idle
-//!   since the last look ([`Waits::take_idle`]). A future that is polled again only leads if the
-//!   leadership still lies idle. Whoever does work is never deprived of it.
+//!   since the last look ([`LeadershipWord::take_idle`]). A future that is polled again only leads
+//!   if the leadership still lies idle. Whoever does work is never deprived of it.
 //!
 //! The nodes are on a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA
 //! problem. Each node is shared by its future and the stack.
+use super::leadership::LeadershipWord;
 use crate::sync::log::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
 use crate::sync::notify::Notify;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use std::task::Waker;
 
 /// The LSN that a waiter waits for.
@@ -43,20 +44,6 @@ pub(in crate::log) struct Goal {
 const WAITING: u8 = 0;
 const LEAD: u8 = 1;
 const GONE: u8 = 2;
-
-/// The leadership is a number that changes each time, with what it is in its low bits: free, in use
-/// by its holder, or idle, either because its holder lets others go first, or because a node has
-/// the role `LEAD` and its owner has not come yet. Who changes the leadership from idle to in use
-/// is its holder from then on (WAIT-6).
-const FREE: u64 = 0;
-const IN_USE: u64 = 1;
-const RESTS: u64 = 2;
-const HANDED: u64 = 3;
-const STATE: u64 = 3;
-
-fn followed_by(leadership: u64, state: u64) -> u64 {
-    (leadership | STATE).wrapping_add(1) | state
-}
 
 #[derive(Debug)]
 pub(in crate::log) struct Node {
@@ -113,7 +100,7 @@ pub(in crate::log) struct Waits {
     /// this.
     covered: AtomicU64,
     head: Padded<AtomicPtr<Node>>,
-    leadership: Padded<AtomicU64>,
+    leadership: Padded<LeadershipWord>,
     dedicated: Dedicated,
     /// The nodes that have left the stack and whose goal no flush has reached yet. The leader and
     /// the flusher look at them.
@@ -136,7 +123,7 @@ impl Waits {
             durable: Padded(AtomicU64::new(at)),
             covered: AtomicU64::new(0),
             head: Padded(AtomicPtr::new(null_mut())),
-            leadership: Padded(AtomicU64::new(FREE)),
+            leadership: Padded(LeadershipWord::new()),
             dedicated: Dedicated {
                 leadership: AtomicU8::new(AWAY),
                 sleeps: AtomicBool::new(false),
@@ -184,40 +171,15 @@ impl Waits {
     }
 
     pub(crate) fn try_lead(&self) -> bool {
-        let found = self.leadership.load(Relaxed);
-        found & STATE == FREE && self.change(found, IN_USE).is_some()
+        self.leadership.try_take()
     }
-    /// Changes the leadership, unless another thread has changed it. Returns what it is then.
-    fn change(&self, found: u64, state: u64) -> Option<u64> {
-        let next = followed_by(found, state);
-        self.leadership.compare_exchange(found, next, AcqRel, Relaxed).is_ok().then_some(next)
-    }
-    /// The holder lets others go first. Returns what [`Waits::resume`] needs (WAIT-6).
-    pub(crate) fn rest(&self) -> u64 {
-        let rests = followed_by(self.leadership.load(Relaxed), RESTS);
-        self.leadership.store(rests, Release);
-        rests
-    }
-    /// Whether the holder that rested has the leadership again, and not another thread.
-    pub(crate) fn resume(&self, rested: u64) -> bool {
-        self.change(rested, IN_USE).is_some()
-    }
-    /// Whether the leadership that a node has been handed comes to the caller. If not, the watch
-    /// has taken it.
-    pub(crate) fn take_handed(&self) -> bool {
-        let found = self.leadership.load(Acquire);
-        found & STATE == HANDED && self.change(found, IN_USE).is_some()
-    }
-    /// Takes a leadership that has lain idle since the last look, which `seen` remembers (WAIT-6).
-    /// The caller then leads. A durable wait that lies idle itself takes it when it is polled.
-    pub(crate) fn take_idle(&self, seen: &mut u64) -> bool {
-        let found = self.leadership.load(Acquire);
-        let idle = matches!(found & STATE, RESTS | HANDED);
-        idle && std::mem::replace(seen, found) == found && self.change(found, IN_USE).is_some()
+    /// The leadership, for its holder and for the watch (WAIT-6).
+    pub(crate) fn leadership(&self) -> &LeadershipWord {
+        &self.leadership
     }
     /// The owner of the node needs no more waking. Returns whether it now holds the leadership.
     pub(crate) fn leave(&self, node: &Node) -> bool {
-        node.leave() && self.take_handed()
+        node.leave() && self.leadership.take_handed()
     }
     /// Puts a node on the stack. The caller then checks its goal and the leadership again (WAIT-1,
     /// WAIT-2).
@@ -353,8 +315,7 @@ impl Waits {
                 return None;
             }
             // It lies idle before a node has the role: then its owner may take it.
-            let handed = followed_by(self.leadership.load(Relaxed), HANDED);
-            self.leadership.store(handed, Release);
+            let handed = self.leadership.begin_handing();
             {
                 let mut kept = self.kept.lock();
                 self.gather(&mut kept);
@@ -368,7 +329,9 @@ impl Waits {
                     }
                 }
             }
-            self.change(handed, FREE)?;
+            if !self.leadership.give_up(handed) {
+                return None;
+            }
             fence(SeqCst);
             // The kept nodes must be looked at too: a thread that publishes without the leadership
             // may have taken a newcomer off the stack meanwhile.
@@ -465,389 +428,4 @@ mod tests {
 }
 
 #[cfg(all(test, loom))]
-mod loom_tests {
-    use super::*;
-    use crate::log::commit::leader::{CommitQueue, Event, Flushed, Waiter, pass_on};
-    use crate::log::write::write_cursor::{BLOCK, Leadership, LogWriter};
-    use crate::runtime::BoxFuture;
-    use crate::sync::loom_model::explore;
-    use std::future::{Future, poll_fn};
-    use std::sync::atomic::AtomicUsize;
-    use std::task::Poll;
-
-    /// A log whose flush takes everything that has been appended.
-    struct Model {
-        waits: Waits,
-        tail: AtomicU64,
-        flushing: AtomicBool,
-        flusher: Notify,
-        /// Whether a leader lets others go first.
-        rests: bool,
-    }
-    impl Model {
-        fn new() -> Model {
-            Model {
-                waits: Waits::new(0),
-                tail: AtomicU64::new(0),
-                flushing: AtomicBool::new(false),
-                flusher: Notify::default(),
-                rests: false,
-            }
-        }
-        fn publish(&self, written: u64, durable: u64) {
-            self.waits.advance(written, durable);
-            let mut wake = Vec::new();
-            let woken = self.waits.wake_reached(&mut wake);
-            self.waits.flushed_for(woken + 1);
-            wake.into_iter().for_each(Waker::wake);
-        }
-        fn append(&self) -> Goal {
-            Goal { lsn: self.tail.fetch_add(1, AcqRel) + 1, durable: true }
-        }
-        fn commit(&self) {
-            let goal = self.append();
-            let mut w = Waiter::new(goal);
-            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
-            assert!(self.waits.durable() >= goal.lsn);
-        }
-        /// Polls a wait once and drops it.
-        fn give_up(&self) {
-            let mut w = Waiter::new(self.append());
-            loom::future::block_on(poll_fn(|cx| {
-                let _ = w.poll(self, cx);
-                Poll::Ready(())
-            }));
-            w.leave(self);
-        }
-    }
-    impl Model {
-        /// In company, and beside the watch.
-        fn resting() -> Model {
-            let m = Model { rests: true, ..Model::new() };
-            m.waits.flushed_for(16);
-            m
-        }
-        fn watch(&self) {
-            let mut seen = 0;
-            for _ in 0..3 {
-                if self.waits.take_idle(&mut seen) {
-                    self.flush(true);
-                    pass_on(&self.waits);
-                }
-            }
-        }
-    }
-    impl CommitQueue for Model {
-        fn waits(&self) -> &Waits {
-            &self.waits
-        }
-        fn ready(&self) -> u64 {
-            u64::MAX
-        }
-        fn flush(&self, _: bool) -> Flushed {
-            assert!(!self.flushing.swap(true, AcqRel), "LEAD-1");
-            let ready = self.tail.load(Acquire);
-            self.publish(ready, ready);
-            self.flushing.store(false, Release);
-            Flushed::Here
-        }
-        fn yield_now(&self) -> BoxFuture<()> {
-            let mut goes_on = !self.rests;
-            Box::pin(poll_fn(move |cx| {
-                if std::mem::replace(&mut goes_on, true) {
-                    return Poll::Ready(());
-                }
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }))
-        }
-        fn hold(&self) -> Option<BoxFuture<()>> {
-            None
-        }
-        fn gathers(&self) -> bool {
-            true
-        }
-        fn count(&self, _: &Goal, _: Event) {}
-    }
-    fn model(preemptions: usize, threads: &'static [fn(&Model)]) {
-        model_of(preemptions, Model::new, threads);
-    }
-    fn model_of(preemptions: usize, made: fn() -> Model, threads: &'static [fn(&Model)]) {
-        explore(preemptions, move || {
-            let m = Arc::new(made());
-            let others: Vec<_> = threads[1..]
-                .iter()
-                .map(|f| {
-                    let m = m.clone();
-                    loom::thread::spawn(move || f(&m))
-                })
-                .collect();
-            threads[0](&m);
-            others.into_iter().for_each(|t| t.join().unwrap());
-            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
-        });
-    }
-
-    /// WAIT-1, WAIT-2: loom reports a waiter that is never woken as a deadlock.
-    #[test]
-    fn loom_two_commit() {
-        model(3, &[Model::commit, Model::commit]);
-    }
-    #[test]
-    fn loom_three_commit() {
-        model(1, &[Model::commit, Model::commit, Model::commit]);
-    }
-    /// A log with several writes in flight, of one block each, on a device that ends the newest
-    /// write first.
-    struct Deep {
-        waits: Waits,
-        tail: AtomicU64,
-        writer: Mutex<(LogWriter, Vec<u64>)>,
-        device: Notify,
-    }
-    const DEPTH: usize = 2;
-    impl Deep {
-        fn new() -> Deep {
-            Deep {
-                waits: Waits::new(0),
-                tail: AtomicU64::new(0),
-                writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())),
-                device: Notify::default(),
-            }
-        }
-        /// Puts one more write in flight, whose leader is gone.
-        fn begin_one(&self) {
-            self.tail.fetch_add(BLOCK, AcqRel);
-            assert_eq!(self.flush(true), Flushed::Away);
-        }
-        fn commit(&self) {
-            let goal = Goal { lsn: self.tail.fetch_add(BLOCK, AcqRel) + BLOCK, durable: true };
-            let mut w = Waiter::new(goal);
-            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
-            assert!(self.waits.durable() >= goal.lsn);
-        }
-        fn run_device(&self) {
-            while loom::future::block_on(self.device.wait()) {
-                while self.end_one() {}
-            }
-            assert!(!self.end_one(), "what somebody waits for has ended");
-        }
-        fn end_one(&self) -> bool {
-            let (at, passes) = {
-                let mut w = self.writer.lock();
-                let Some(number) = w.1.pop() else { return false };
-                let passes = w.0.land(number, DEPTH);
-                (w.0.durable(), passes)
-            };
-            self.waits.advance(at, at);
-            let mut wake = Vec::new();
-            self.waits.wake_reached(&mut wake);
-            wake.into_iter().for_each(Waker::wake);
-            if passes {
-                pass_on(&self.waits);
-            }
-            true
-        }
-    }
-    impl CommitQueue for Deep {
-        fn waits(&self) -> &Waits {
-            &self.waits
-        }
-        fn ready(&self) -> u64 {
-            u64::MAX
-        }
-        /// Does the same as `write/overlapped_writes.rs`.
-        fn flush(&self, _: bool) -> Flushed {
-            let ready = self.tail.load(Acquire);
-            let leadership = {
-                let mut w = self.writer.lock();
-                let mut begun = 0;
-                while let Some(write) = w.0.begin(ready, DEPTH) {
-                    self.waits.cover(write.end);
-                    w.1.push(write.number);
-                    begun += 1;
-                }
-                w.0.leave(begun, DEPTH)
-            };
-            self.device.notify();
-            match leadership {
-                Leadership::Stays => return Flushed::Nothing,
-                Leadership::Passes => pass_on(&self.waits),
-                Leadership::Kept => {}
-            }
-            Flushed::Away
-        }
-        fn yield_now(&self) -> BoxFuture<()> {
-            Box::pin(std::future::ready(()))
-        }
-        fn hold(&self) -> Option<BoxFuture<()>> {
-            None
-        }
-        fn gathers(&self) -> bool {
-            false
-        }
-        fn count(&self, _: &Goal, _: Event) {}
-    }
-    /// FLIGHT-2: a completion takes newcomers off the stack while a leader gives up the leadership.
-    /// The newcomer and the device take turns in one thread: with three threads, a second
-    /// preemption has too many interleavings to explore. The relevant interleavings are those of
-    /// two threads, where one gives up the leadership and the other takes nodes off the stack.
-    fn model_of_newcomer(preemptions: usize, begun: usize) {
-        explore(preemptions, move || {
-            let m = Arc::new(Deep::new());
-            for _ in 0..begun {
-                assert!(m.waits.try_lead());
-                m.begin_one();
-            }
-            // The last committer closes the device. The counter is std's, so that loom does not
-            // explore it.
-            let left = Arc::new(AtomicUsize::new(2));
-            let committed = |m: &Deep, left: &AtomicUsize| {
-                if left.fetch_sub(1, Relaxed) == 1 {
-                    m.device.close();
-                }
-            };
-            let committer = {
-                let (m, left) = (m.clone(), left.clone());
-                loom::thread::spawn(move || {
-                    m.commit();
-                    committed(&m, &left);
-                })
-            };
-            let goal = Goal { lsn: m.tail.fetch_add(BLOCK, AcqRel) + BLOCK, durable: true };
-            let (mut newcomer, mut waits) = (Waiter::new(goal), true);
-            loom::future::block_on(poll_fn(|cx| {
-                loop {
-                    if waits && newcomer.poll(&*m, cx).is_ready() {
-                        assert!(m.waits.durable() >= goal.lsn);
-                        waits = false;
-                        committed(&m, &left);
-                    }
-                    if m.end_one() {
-                        continue;
-                    }
-                    match std::pin::pin!(m.device.wait()).poll(cx) {
-                        Poll::Ready(true) => {}
-                        Poll::Ready(false) => return Poll::Ready(()),
-                        Poll::Pending => return Poll::Pending,
-                    }
-                }
-            }));
-            assert!(!m.end_one(), "what somebody waits for has ended");
-            committer.join().unwrap();
-            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
-        });
-    }
-    #[test]
-    fn loom_two_in_flight() {
-        model_of_newcomer(2, 0);
-    }
-    /// FLIGHT-1, FLIGHT-2: the newcomer finds a write in flight.
-    #[test]
-    fn loom_two_beside_one_in_flight() {
-        model_of_newcomer(1, 1);
-    }
-    /// FLIGHT-1: at full depth the writes in flight hold the leadership, and a completion passes it
-    /// on.
-    #[test]
-    fn loom_one_at_full_depth() {
-        explore(2, || {
-            let m = Arc::new(Deep::new());
-            for _ in 0..DEPTH {
-                assert!(m.waits.try_lead());
-                m.begin_one();
-            }
-            let other = m.clone();
-            let committer = loom::thread::spawn(move || {
-                other.commit();
-                other.device.close();
-            });
-            m.run_device();
-            committer.join().unwrap();
-            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
-        });
-    }
-
-    /// The dedicated writer: writes for others, at most `turns` times, until the notification is
-    /// closed (as `commit/dedicated.rs` does).
-    fn write_for_all(m: &Model, turns: usize) {
-        let mut done = 0;
-        while done < turns {
-            let leads = m.waits.dedicated_leads();
-            if leads && m.waits.wants_sync() {
-                m.flusher.notify();
-            }
-            if leads && !m.waits.dedicated_may_sleep() {
-                let (tail, durable) = (m.tail.load(Acquire), m.waits.durable());
-                m.publish(tail, durable);
-                done += 1;
-            } else if !loom::future::block_on(m.waits.dedicated_notify().wait()) {
-                break;
-            }
-        }
-        if let Some(w) = m.waits.dedicated_leaves() {
-            w.wake();
-        }
-    }
-    /// The dedicated flusher.
-    fn sync_for_all(m: &Model) {
-        while loom::future::block_on(m.flusher.wait()) {
-            while m.waits.wants_sync() {
-                let written = m.waits.written();
-                m.publish(written, written);
-            }
-        }
-    }
-    fn model_with_dedicated(preemptions: usize, turns: usize, committers: usize) {
-        explore(preemptions, move || {
-            let m = Arc::new(Model::new());
-            let start = |f: fn(&Model, usize), n: usize| {
-                let m = m.clone();
-                loom::thread::spawn(move || f(&m, n))
-            };
-            let (writer, flusher) = (start(write_for_all, turns), start(|m, _| sync_for_all(m), 0));
-            let others: Vec<_> = (1..committers).map(|_| start(|m, _| m.commit(), 0)).collect();
-            m.commit();
-            others.into_iter().for_each(|t| t.join().unwrap());
-            m.waits.dedicated_notify().close();
-            m.flusher.close();
-            writer.join().unwrap();
-            flusher.join().unwrap();
-            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
-        });
-    }
-    /// WAIT-5, and MODE-1: the dedicated writer comes, flushes and goes while others commit.
-    /// Tests DEDICATED-1.
-    #[test]
-    fn loom_dedicated_serves_one() {
-        model_with_dedicated(2, 9, 1);
-    }
-    #[test]
-    fn loom_dedicated_comes_and_goes() {
-        model_with_dedicated(1, 1, 2);
-    }
-
-    /// WAIT-6, LEAD-1
-    #[test]
-    fn loom_one_rests_beside_the_watch() {
-        model_of(2, Model::resting, &[Model::commit, Model::watch]);
-    }
-    #[test]
-    fn loom_two_rest_beside_the_watch() {
-        model_of(1, Model::resting, &[Model::commit, Model::commit, Model::watch]);
-    }
-    #[test]
-    fn loom_one_that_rests_gives_up_beside_the_watch() {
-        model_of(1, Model::resting, &[Model::commit, Model::give_up, Model::watch]);
-    }
-
-    /// WAIT-4
-    #[test]
-    fn loom_one_gives_up() {
-        model(3, &[Model::commit, Model::give_up]);
-    }
-    #[test]
-    fn loom_one_of_three_gives_up() {
-        model(1, &[Model::commit, Model::give_up, Model::commit]);
-    }
-}
+mod loom_tests;

@@ -2,4 +2,5 @@
 pub(in crate::log) mod dedicated;
 pub(in crate::log) mod idle_leader;
 pub(in crate::log) mod leader;
+mod leadership;
 pub(in crate::log) mod lsn_waiters;
