@@ -14,12 +14,16 @@ use super::env::Env;
 use super::eval::coerce;
 use super::long_rows::LONG_ROW;
 use crate::error::Result;
+use crate::memory::Account;
 use crate::plan::{ExprType, Kind};
 use redolith_types::convert::to_f64;
 use redolith_types::decimal::{MAX_PRECISION, MAX_SCALE, packed_len};
 use redolith_types::json::push_sort_key;
 use redolith_types::key::encode_string;
 use redolith_types::{Collation, Decimal, Value};
+
+/// No number, date or time has more bytes in a key.
+const SHORT_VALUE: usize = 64;
 
 /// Appends a value of an expression of type `ty`. A key whose bytes the statement's memory has no
 /// room for is an error: a key may have one long value many times.
@@ -30,8 +34,29 @@ pub fn push(
     env: &mut Env<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let memory = &mut env.session.memory.statement;
+    match value {
+        Value::Bytes(text) => make_room(text.len() + text.len() / 8, out, memory)?,
+        _ => make_room(0, out, memory)?,
+    }
     push_value(value, ty, collation, env, out);
+    // The weights of a text may be longer than its bytes.
     if out.len() > LONG_ROW { env.session.memory.statement.has_room(out.len()) } else { Ok(()) }
+}
+/// Lets a long key grow for `more` bytes if there is memory for the key's old and new place, both
+/// of which exist while it moves.
+#[inline]
+fn make_room(more: usize, out: &mut Vec<u8>, memory: &mut Account) -> Result<()> {
+    let wanted = out.len() + more.max(SHORT_VALUE);
+    if wanted <= LONG_ROW.max(out.capacity()) { Ok(()) } else { make_long_room(wanted, out, memory) }
+}
+#[cold]
+fn make_long_room(wanted: usize, out: &mut Vec<u8>, memory: &mut Account) -> Result<()> {
+    let old = out.capacity();
+    let new = wanted.max(2 * old);
+    memory.has_room(new + old)?;
+    out.reserve_exact(new - out.len());
+    Ok(())
 }
 fn push_value(
     value: &Value<'_>,
