@@ -48,6 +48,7 @@ mod many;
 mod on_duplicate;
 mod order;
 mod outer;
+mod postpone;
 mod range;
 mod recursion;
 pub mod result_columns;

@@ -10,6 +10,7 @@ use super::hash_join;
 use super::locking::row_lock;
 use super::loose_scan;
 use super::order::Wanted;
+use super::postpone;
 use super::scope::{Aliases, Clause, ColumnNames, Scope, ScopeSource};
 use super::window::{check_names, has_window};
 use super::{Binder, slot};
@@ -600,6 +601,9 @@ impl Binder<'_> {
                     At::After(nest) => after[nest].push(condition),
                 }
             }
+        }
+        if answers {
+            postpone::dependent_conditions(&from, locks, &mut by_source);
         }
         let all = |list: Vec<Expr>| Some(list).filter(|list| !list.is_empty()).map(and);
         plan.nests = from

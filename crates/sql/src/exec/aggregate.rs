@@ -1,15 +1,17 @@
 //! Aggregate functions: an accumulator keeps the state of one function for one group.
 use super::concat_items::ConcatItems;
 use super::env::Env;
+use super::eval::short_decimal::{Found, Short};
 use super::eval::{Eval, Scope};
 use super::json_items::JsonItems;
 use super::pace::LONG;
 use super::row_buffer::KeySet;
 use super::sortkey;
+use super::sum::Sum;
 use crate::bind::LONGEST_BITS;
 use crate::error::{Result, SqlError};
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprType, Kind};
-use redolith_types::convert::{to_decimal, to_f64, to_integer};
+use redolith_types::convert::{to_f64, to_integer};
 use redolith_types::{Collation, Decimal, Value};
 use std::cmp::Ordering;
 
@@ -45,12 +47,6 @@ enum State {
     /// The items of GROUP_CONCAT with ORDER BY.
     SortedConcat(ConcatItems),
 }
-enum Sum {
-    Int(i128),
-    Decimal(Decimal),
-    Double(f64),
-}
-
 impl Accumulator {
     pub fn new(call: &AggregateCall) -> Accumulator {
         let state = match call.function {
@@ -60,7 +56,7 @@ impl Accumulator {
                 let sum = match call.ty.kind {
                     Kind::Double | Kind::Float => Sum::Double(0.0),
                     _ if kind.is_integer() => Sum::Int(0),
-                    _ => Sum::Decimal(Decimal::ZERO),
+                    _ => Sum::Short(Short::ZERO),
                 };
                 State::Sum { rows: 0, sum }
             }
@@ -164,6 +160,16 @@ impl Accumulator {
                 *n += 1;
             }
             (State::Sum { rows, sum }, [e, ..]) => {
+                if let Sum::Short(_) = sum {
+                    match eval.short(e)? {
+                        Found::Null => return Ok(()),
+                        Found::Number(n) => {
+                            *rows += 1;
+                            return sum.add_short(n);
+                        }
+                        Found::Other => {}
+                    }
+                }
                 let value = eval.number(e)?;
                 if !value.is_null() {
                     *rows += 1;
@@ -249,7 +255,7 @@ impl Accumulator {
     pub fn forgets(&self) -> bool {
         matches!(
             self.state,
-            State::Count(_) | State::Sum { sum: Sum::Int(_) | Sum::Decimal(_), .. }
+            State::Count(_) | State::Sum { sum: Sum::Int(_) | Sum::Short(_) | Sum::Decimal(_), .. }
         )
     }
     /// Takes back what [`Self::add`] has added for a row. The state [`Self::forgets`].
@@ -301,6 +307,8 @@ impl Accumulator {
                 match sum {
                     Sum::Double(x) => Value::Double(if average { *x / *rows as f64 } else { *x }),
                     Sum::Int(n) => exact(Decimal::from_parts(*n, 0), average.then_some(*rows), env)
+                        .ok_or_else(|| out_of_range("DECIMAL"))?,
+                    Sum::Short(n) => exact((*n).into(), average.then_some(*rows), env)
                         .ok_or_else(|| out_of_range("DECIMAL"))?,
                     Sum::Decimal(d) => exact(*d, average.then_some(*rows), env)
                         .ok_or_else(|| out_of_range("DECIMAL"))?,
@@ -447,49 +455,6 @@ fn exact(sum: Decimal, rows: Option<u64>, env: &Env<'_>) -> Option<Value<'static
         Some(rows) => sum.div(&Decimal::from(rows), env.settings.div_precision_increment)?.ok()?,
         None => sum,
     }))
-}
-
-impl Sum {
-    fn add(&mut self, value: &Value<'_>, env: &mut Env<'_>) -> Result<()> {
-        match (&mut *self, value) {
-            (Sum::Int(sum), Value::Int(n)) => *sum += *n as i128,
-            (Sum::Int(sum), Value::UInt(n)) => *sum += *n as i128,
-            (Sum::Double(sum), value) => {
-                let x = to_f64(value);
-                if x.truncated {
-                    env.warn(SqlError::truncated_wrong_value("DOUBLE", value))?;
-                }
-                *sum += x.value;
-            }
-            (Sum::Decimal(sum), value) => {
-                *sum = sum
-                    .add(&to_decimal(value).value)
-                    .map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
-            }
-            (Sum::Int(sum), value) => *sum += to_integer(value).value,
-        }
-        Ok(())
-    }
-}
-
-impl Sum {
-    /// Takes back what [`Sum::add`] has added, where that is exact.
-    fn subtract(&mut self, value: &Value<'_>) -> Result<()> {
-        match (&mut *self, value) {
-            (Sum::Int(sum), Value::Int(n)) => *sum -= *n as i128,
-            (Sum::Int(sum), Value::UInt(n)) => *sum -= *n as i128,
-            (Sum::Int(sum), value) => *sum -= to_integer(value).value,
-            (Sum::Decimal(sum), value) => {
-                *sum = sum
-                    .sub(&to_decimal(value).value)
-                    .map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
-            }
-            (Sum::Double(_), _) => {
-                return Err(SqlError::internal("a sum of doubles takes nothing back"));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The arguments of the function itself, without the sort keys. COUNT(*) has no arguments.

@@ -1,5 +1,9 @@
 //! GROUP BY: keeps one set of accumulators per distinct key, in the order in which the keys came.
 //! Groups that outgrow their memory are late ([`super::late_groups`]).
+//!
+//! **GROUP-4** Where the rows come in the order of the keys and the accumulators do not grow, a
+//! group is complete when the next begins. It needs no search, and is given after at most [`SOME`]
+//! groups: memory has no more than these, and none of them is late.
 use super::ExecContext;
 use super::aggregate::Accumulator;
 use super::env::Env;
@@ -40,6 +44,8 @@ pub struct Groups<'p> {
     grown: bool,
     /// Whether an accumulator may hold more after a row than before.
     may_grow: bool,
+    /// Groups are given while rows come (GROUP-4).
+    streams: bool,
     key: Vec<u8>,
     /// The key of the last row and its group: rows of one group often follow each other.
     last: Vec<u8>,
@@ -59,7 +65,9 @@ enum Stage {
 pub type Finished<'v> = (SmallVec<[Value<'v>; 4]>, SmallVec<[Value<'v>; 4]>);
 
 impl<'p> Groups<'p> {
-    pub fn new(plan: &'p Grouping) -> Groups<'p> {
+    /// `streams` says whether groups may be given before all rows have come.
+    pub fn new(plan: &'p Grouping, streams: bool) -> Groups<'p> {
+        let may_grow = plan.aggregates.iter().any(|call| Accumulator::new(call).may_grow());
         let mut groups = Groups {
             plan,
             keys: KeySet::default(),
@@ -75,7 +83,8 @@ impl<'p> Groups<'p> {
             kept: 0,
             counted: 0,
             grown: true,
-            may_grow: plan.aggregates.iter().any(|call| Accumulator::new(call).may_grow()),
+            may_grow,
+            streams: streams && plan.sorted && !plan.implicit && !plan.rollup && !may_grow,
             key: Vec::new(),
             last: Vec::new(),
             last_group: None,
@@ -169,7 +178,7 @@ impl<'p> Groups<'p> {
     #[cold]
     fn close(&mut self) {
         let is_single = self.plan.implicit && !self.plan.rollup;
-        if is_single && !self.plan.aggregates.iter().any(|call| call.distinct) {
+        if self.streams || is_single && !self.plan.aggregates.iter().any(|call| call.distinct) {
             return;
         }
         self.late = LateGroups::new(self.plan).map(Box::new);
@@ -253,7 +262,10 @@ impl<'p> Groups<'p> {
             }
             return Ok(found);
         }
-        let (n, new) = self.keys.insert(&self.key);
+        let (n, new) = match self.streams {
+            true => (self.len(), true),
+            false => self.keys.insert(&self.key),
+        };
         if new {
             values.iter().for_each(|v| write(v, &mut self.values));
             self.open();
@@ -332,6 +344,22 @@ impl<'p> Groups<'p> {
         self.accumulators.first().is_some_and(Accumulator::has_value)
     }
 
+    /// The number of groups that are to be given before another row comes (GROUP-4).
+    #[inline]
+    pub fn complete(&self) -> usize {
+        let many = self.streams && (self.len() > SOME || self.values.len() > SOME_BYTES);
+        if many { self.len() - 1 } else { 0 }
+    }
+    /// Forgets the first `count` groups, which were given.
+    pub fn forget_first(&mut self, count: usize) {
+        let Some(last) = count.checked_sub(1) else { return };
+        let end = self.ends[last];
+        self.values.drain(..end);
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|at| *at -= end);
+        self.accumulators.drain(..count * self.plan.aggregates.len());
+        self.last_group = self.last_group.map(|n| n - count);
+    }
     /// The key values and the results of group `n`. The groups are finished in their order.
     pub fn finish(&mut self, n: usize, env: &mut Env<'_>) -> Result<Finished<'_>> {
         let each = self.plan.aggregates.len();
@@ -386,6 +414,9 @@ impl<'p> Groups<'p> {
     }
 }
 
+/// The complete groups that are given at a time, and the bytes of the values of their keys.
+const SOME: usize = 256;
+const SOME_BYTES: usize = 64 << 10;
 /// The values that a group may have beyond those of the others, in bytes.
 const VALUES: usize = 64;
 

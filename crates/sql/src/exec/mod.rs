@@ -69,6 +69,7 @@ mod sortkey;
 mod spool;
 mod stepped_sort;
 pub mod subquery;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod text_tests;

@@ -24,6 +24,8 @@ use redolith_types::TableDef;
 /// Between statements, a cursor keeps at most this many bytes of its last batch.
 const KEPT_BYTES: usize = 8 << 10;
 const KEPT_CURSORS: usize = 4;
+/// The least number of rows of a clustered index that are read at once where conditions choose some.
+const FEW_ROWS: u64 = 8;
 
 /// Memory that the statements of a session reuse.
 #[derive(Default)]
@@ -208,7 +210,14 @@ impl<'p> Scan<'p> {
     #[inline]
     pub fn expect(&mut self, most: u64) {
         self.expected = most;
-        self.cursor.expect(most);
+        self.cursor.expect(self.first_rows());
+    }
+    /// The rows that are read at first. Conditions may refuse some, and reading a few more rows of a
+    /// leaf costs less than coming back to it.
+    fn first_rows(&self) -> u64 {
+        let is_clustered = self.access.path.index == self.access.table.def.clustered_index();
+        let refuses = is_clustered && self.access.filter.is_some();
+        if refuses { self.expected.max(FEW_ROWS) } else { self.expected }
     }
     /// Ends the scan at any point, and keeps its memory for the next statement.
     pub fn finish(mut self, cx: &mut ExecContext<'_>) {
@@ -267,7 +276,7 @@ impl<'p> Scan<'p> {
             _ => (0, false),
         };
         self.cursor.aim(table.clone(), no, reverse, self.read);
-        self.cursor.expect(self.expected);
+        self.cursor.expect(self.first_rows());
         self.aimed();
         self.steps = if self.scans_table { Steps::Table } else { Steps::of(self.access) };
     }

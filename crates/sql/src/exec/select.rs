@@ -414,7 +414,7 @@ async fn keep(
         return Ok(0);
     }
     cx.env.groups_rows(plan);
-    let mut groups = Groups::new(grouping);
+    let mut groups = Groups::new(grouping, !plan.dependent && !grouping.first_row);
     // If a condition without columns is false, the single group without GROUP BY stays empty.
     let open = match &plan.condition {
         Some(c) => answered!(cx, at, Eval::new(at, &mut cx.env).truth(c)) == Some(true),
@@ -424,10 +424,17 @@ async fn keep(
         if open && !plan.dependent && !grouping.first_row {
             loops.each_at_hand(cx, |sources, env| {
                 groups.add(Scope { sources, ..at }, env)?;
-                Ok(!groups.has_to_spill(env))
+                Ok(!groups.has_to_spill(env) && groups.complete() == 0)
             })?;
             if groups.has_to_spill(&cx.env) {
                 groups.spill(cx).await?;
+            }
+            if groups.complete() > 0 {
+                give_complete(cx, plan, at, &mut groups, &mut kept, sink).await?;
+                if kept.is_full() {
+                    return kept.finish(cx, sink).await;
+                }
+                continue;
             }
         }
         if !open || !next!(loops, cx, at) {
@@ -455,34 +462,67 @@ async fn keep(
         if place.is_some_and(|n| groups.is_late(n)) {
             continue;
         }
-        cx.trx.give_way().await;
-        go_on(&cx.env.session.process)?;
-        cx.env.keeps(groups.memory());
-        {
-            let (keys, aggregates) = match place {
-                Some(n) => groups.finish(n, &mut cx.env)?,
-                None => groups.finish_late(&mut cx.env)?,
-            };
-            let known = Known { keys: &keys, aggregates: &aggregates, ..*at.known };
-            let at = Scope { known: &known, ..at };
-            let having = plan.having.as_ref();
-            cx.env.gives(Role::Group, plan, 1);
-            if answered!(cx, at, Eval::new(at, &mut cx.env).passes(having)) {
-                if plan.dependent {
-                    Box::pin(prepare(cx, plan.output.iter(), at)).await?;
-                }
-                cx.env.gives(Role::Having, plan, 1);
-                kept.row(at, plan, &mut cx.env, sink)?;
-            }
-        }
-        if kept.is_large(&cx.env) {
-            kept.spill(cx).await?;
-        }
-        if sink.wants_drain() {
-            drain(&mut kept.sent, cx, sink).await?;
-        }
+        give_group(cx, plan, at, &mut groups, place, &mut kept, sink).await?;
     }
     kept.finish(cx, sink).await
+}
+
+/// Gives the groups that are complete while rows still come (GROUP-4).
+async fn give_complete(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+    groups: &mut Groups<'_>,
+    kept: &mut Keep<'_>,
+    sink: &mut impl RowTarget,
+) -> Result<()> {
+    let count = groups.complete();
+    for n in 0..count {
+        if kept.is_full() {
+            break;
+        }
+        give_group(cx, plan, at, groups, Some(n), kept, sink).await?;
+    }
+    groups.forget_first(count);
+    Ok(())
+}
+/// Gives a group in memory, or the late group that was collected last.
+async fn give_group(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+    groups: &mut Groups<'_>,
+    place: Option<usize>,
+    kept: &mut Keep<'_>,
+    sink: &mut impl RowTarget,
+) -> Result<()> {
+    cx.trx.give_way().await;
+    go_on(&cx.env.session.process)?;
+    cx.env.keeps(groups.memory());
+    {
+        let (keys, aggregates) = match place {
+            Some(n) => groups.finish(n, &mut cx.env)?,
+            None => groups.finish_late(&mut cx.env)?,
+        };
+        let known = Known { keys: &keys, aggregates: &aggregates, ..*at.known };
+        let at = Scope { known: &known, ..at };
+        let having = plan.having.as_ref();
+        cx.env.gives(Role::Group, plan, 1);
+        if answered!(cx, at, Eval::new(at, &mut cx.env).passes(having)) {
+            if plan.dependent {
+                Box::pin(prepare(cx, plan.output.iter(), at)).await?;
+            }
+            cx.env.gives(Role::Having, plan, 1);
+            kept.row(at, plan, &mut cx.env, sink)?;
+        }
+    }
+    if kept.is_large(&cx.env) {
+        kept.spill(cx).await?;
+    }
+    if sink.wants_drain() {
+        drain(&mut kept.sent, cx, sink).await?;
+    }
+    Ok(())
 }
 
 /// [`prepare`] for the current row. An ordinary statement has nothing of the row in its future.

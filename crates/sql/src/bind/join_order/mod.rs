@@ -159,8 +159,15 @@ impl Binder<'_> {
         let is_given = units.iter().enumerate().all(|(n, unit)| unit.after == (1 << n) - 1);
         let order = if is_given { None } else { cheapest(plan, from, &inputs, &units) };
         let is_run_once = !conjuncts.iter().chain(from.all_conditions()).any(|e| e.any(&is_outer));
-        // The first rows are enough, and no hash table pays for them.
-        let most = if plan.limit.count.is_some() { LIMITED_ROWS } else { f64::MAX };
+        let begins = order.as_ref().map_or(0, |order| order[0]);
+        let leads = leader(plan, from, &units).is_some_and(|unit| units[unit].first == begins);
+        // Where the first rows are enough, no hash table pays for them. All rows are wanted where
+        // they are grouped or sorted first.
+        let gathers = plan.grouping.is_some() || !plan.order.is_empty() && !leads;
+        let most = match plan.limit.count {
+            Some(_) if !gathers => LIMITED_ROWS,
+            _ => f64::MAX,
+        };
         let hashed = match is_run_once {
             true => hashed(&inputs, order.as_deref(), from.sources.len(), most),
             false => Vec::new(),

@@ -29,7 +29,7 @@ mod periods;
 mod print;
 mod regexp;
 mod sets;
-mod short_decimal;
+pub(super) mod short_decimal;
 mod soundex;
 mod strings;
 mod subquery;

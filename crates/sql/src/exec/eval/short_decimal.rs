@@ -9,14 +9,14 @@ use redolith_types::{Decimal, Value};
 
 /// `digits` / 10^`scale`. Digits have up to 127 bits, so that they can be negated.
 #[derive(Clone, Copy)]
-struct Short {
+pub(in crate::exec) struct Short {
     digits: i128,
     scale: u8,
 }
 pub(super) fn has_short_form(op: ArithOp) -> bool {
     matches!(op, ArithOp::Add | ArithOp::Subtract | ArithOp::Multiply)
 }
-enum Found {
+pub(in crate::exec) enum Found {
     Number(Short),
     Null,
     /// Another kind of value or of expression, or too many digits.
@@ -34,9 +34,7 @@ impl<'v> Eval<'v, '_, '_> {
         node: &'v Expr,
     ) -> Result<Option<Value<'v>>> {
         Ok(match self.short_operation(op, sides, node)? {
-            Found::Number(Short { digits, scale }) => {
-                Some(Value::Decimal(Decimal::from_parts(digits, scale)))
-            }
+            Found::Number(short) => Some(Value::Decimal(short.into())),
             Found::Null => Some(Value::Null),
             Found::Other => None,
         })
@@ -61,7 +59,7 @@ impl<'v> Eval<'v, '_, '_> {
         let result = match op {
             ArithOp::Multiply => a.times(b),
             ArithOp::Add => a.plus(b),
-            _ => a.plus(Short { digits: -b.digits, ..b }),
+            _ => a.plus(b.negated()),
         };
         let Some(result) = result else { return Ok(Found::Other) };
         // As in `decimal_arith`: some zeros have no decimals.
@@ -75,7 +73,8 @@ impl<'v> Eval<'v, '_, '_> {
         let scale = if is_bare { 0 } else { result.scale };
         Ok(Found::Number(Short { digits: result.digits, scale }))
     }
-    fn short(&mut self, e: &'v Expr) -> Result<Found> {
+    /// A short number, without a value of it. What is found to be another is to be evaluated.
+    pub(in crate::exec) fn short(&mut self, e: &'v Expr) -> Result<Found> {
         let exact = e.ty.kind == Kind::Decimal || e.ty.kind.is_integer();
         match &e.kind {
             ExprKind::Column { source, column } if exact => {
@@ -101,7 +100,8 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 }
-fn number(value: &Value<'_>) -> Found {
+/// The number that a value is, if it is short.
+pub(in crate::exec) fn number(value: &Value<'_>) -> Found {
     match value {
         Value::Int(n) => Found::Number(Short { digits: (*n).into(), scale: 0 }),
         Value::UInt(n) => Found::Number(Short { digits: (*n).into(), scale: 0 }),
@@ -114,20 +114,33 @@ fn number(value: &Value<'_>) -> Found {
     }
 }
 impl Short {
+    pub const ZERO: Short = Short { digits: 0, scale: 0 };
+
     fn times(self, other: Short) -> Option<Short> {
         let scale = self.scale + other.scale;
         let digits = self.digits.checked_mul(other.digits)?;
         (scale <= MAX_SCALE && digits != i128::MIN).then_some(Short { digits, scale })
     }
-    fn plus(self, other: Short) -> Option<Short> {
+    /// The sum, with the decimals of the side that has more of them; None if it is not short.
+    #[inline]
+    pub fn plus(self, other: Short) -> Option<Short> {
         let scale = self.scale.max(other.scale);
         let digits = self.at(scale)?.checked_add(other.at(scale)?)?;
         (digits != i128::MIN).then_some(Short { digits, scale })
     }
+    pub fn negated(self) -> Short {
+        Short { digits: -self.digits, ..self }
+    }
+    #[inline]
     fn at(self, scale: u8) -> Option<i128> {
         match scale - self.scale {
             0 => Some(self.digits),
             more => self.digits.checked_mul(10i128.checked_pow(more.into())?),
         }
+    }
+}
+impl From<Short> for Decimal {
+    fn from(short: Short) -> Decimal {
+        Decimal::from_parts(short.digits, short.scale)
     }
 }
