@@ -175,11 +175,12 @@ def wait_for_witness(server, connection):
 
 
 def witness(server):
-    """The LSN that the newer witness in the file `control` names."""
+    """The LSN that the newer witness in the file `control` names; 0 before the first one."""
     with open(os.path.join(server.data, 'redo', 'control'), 'rb') as f:
         data = f.read()
     blocks = [data[at : at + 32] for at in (32768, 36864)]
-    return max(int.from_bytes(b[24:], 'little') for b in blocks if b.startswith(b'REDOSEEN'))
+    named = [int.from_bytes(b[24:], 'little') for b in blocks if b.startswith(b'REDOSEEN')]
+    return max(named, default=0)
 
 
 # ---- the damage
