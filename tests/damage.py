@@ -155,13 +155,32 @@ def make(dir, a, rng, steps, **settings):
             else:
                 # The log has no witness yet of the commits of its last twentieth of a second
                 # (docs/reliability.md).
-                time.sleep(0.5)
+                wait_for_witness(server, c)
                 server.kill()
             m.rows['late'] = {'1': '2'}
             there = os.path.join(dir, kind)
             shutil.copytree(server.data, there)
             made[kind] = (there, old, m)
         return made
+
+
+def wait_for_witness(server, connection):
+    """Waits until the file `control` says that all is durable that is so at this moment."""
+    query = "SHOW GLOBAL STATUS LIKE 'Innodb_lsn_flushed'"
+    durable, end = int(connection.rows(query)[0][1]), time.monotonic() + 60
+    while witness(server) < durable:
+        if time.monotonic() > end:
+            raise Bad(f'the witness of the log: {witness(server)} and not {durable}')
+        time.sleep(0.01)
+
+
+def witness(server):
+    """The LSN that the newer witness in the file `control` names; 0 before the first one."""
+    with open(os.path.join(server.data, 'redo', 'control'), 'rb') as f:
+        data = f.read()
+    blocks = [data[at : at + 32] for at in (32768, 36864)]
+    named = [int.from_bytes(b[24:], 'little') for b in blocks if b.startswith(b'REDOSEEN')]
+    return max(named, default=0)
 
 
 # ---- the damage

@@ -284,9 +284,9 @@ def hostile_clients():
             time.sleep(0.5)
             started = time.monotonic()
             s.c.query(f'{how} {c.connection_id}')
-            # The rows are given up at once, whatever the client sends.
+            # The rows are given up at once, whatever the client sends, which has no end.
             s.is_well()
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 20
             stream.join(30)
             assert not stream.is_alive(), how
         # A KILL QUERY lets a client go on that ends its file.
@@ -444,14 +444,16 @@ def full_disk():
     small, s = SmallDisk(dir, 160), Loaded('small-data', innodb_redo_log_capacity='16M')
     s.server.data = os.path.join(small.path, 'data')
     with small, s:
-        path, c, codes = s.rows('f', 4_000_000), s.server.connect(database='d'), []
+        path, codes = s.rows('f', 4_000_000), []
+        # The client waits longer than the test.
+        c = s.server.connect(database='d', timeout=300)
         load = f"LOAD DATA INFILE '{path}' INTO TABLE t"
         thread = threading.Thread(target=lambda: codes.append(error_of(lambda: c.query(load))))
         thread.start()
         thread.join(60)
         if thread.is_alive():
             s.c.query(f'KILL QUERY {c.connection_id}')
-            thread.join(60)
+            thread.join(200)
         assert codes and codes[0] in (1114, 1205, 1317), codes
         assert s.count() == 0
         s.server.stop()

@@ -255,9 +255,10 @@ def following():
         beat = first.next()
         assert beat.type == HEARTBEAT and beat.raw[19:-4] == b'binlog.000001', beat.raw
         assert beat.end == int(c.rows('SHOW MASTER STATUS')[0][1])
-        row = next(r for r in c.rows('SHOW PROCESSLIST') if r[4] == b'Binlog Dump')
+        state = lambda: next(r for r in c.rows('SHOW PROCESSLIST') if r[4] == b'Binlog Dump')[6]
         said = b'Source has sent all binlog to replica; waiting for more updates'
-        assert row[6] == said, row
+        # Another state is that of a dump that sends, as it does for each heartbeat.
+        wait_for('a dump that has sent all', lambda: state() == said)
         c.query('FLUSH LOGS')
         # Heartbeats come ten times a second.
         event = next(e for e in (first.next() for _ in range(300)) if e.type != HEARTBEAT)
@@ -284,7 +285,8 @@ def following():
             c.query(f'{how} {dump.c.connection_id}')
             wait_for(f'{how} of a dump', lambda: dumps(c) == 1)
         began = time.monotonic()
-        assert s.stop() == 0 and time.monotonic() - began < 5
+        # With dumps that go on, it would end them after its patience, and fail.
+        assert s.stop() == 0 and time.monotonic() - began < 60
 
 
 def dumps(c):

@@ -142,11 +142,11 @@ def own_client():
         assert statement.ends() is None
         c.query('SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = 1')
         other.c.close()
-        # A shutdown does not wait for replicas.
+        # A shutdown does not wait for replicas, which would take LONG_MS.
         statement = Statement(s, 'INSERT INTO d.t VALUES (9)')
         assert statement.waits()
         began = time.monotonic()
-        assert s.stop() == 0 and time.monotonic() - began < 5
+        assert s.stop() == 0 and time.monotonic() - began < 60
         assert statement.ends() is not None
 
 
@@ -257,7 +257,8 @@ def mariadb(by_gtids=False):
     acknowledged before the source was killed.
     """
     theirs = {'rpl_semi_sync_slave_enabled': 'ON'}
-    ours = {'rpl_semi_sync_source_enabled': 'ON', 'rpl_semi_sync_source_timeout': '1000'}
+    # A replica on a busy machine may rest for seconds, and no commit gives it up.
+    ours = {'rpl_semi_sync_source_enabled': 'ON', 'rpl_semi_sync_source_timeout': str(LONG_MS)}
     if by_gtids:
         # Every few commits begin another file.
         ours |= {**WITH_GTIDS, 'max_binlog_size': '4096'}
@@ -286,6 +287,7 @@ def mariadb(by_gtids=False):
         r.wait_for_end(s)
         same_rows(s, r)
         # Without its replica a commit waits as long as it is set to, and only the first one.
+        c.query('SET GLOBAL rpl_semi_sync_source_timeout = 1000')
         r.kill()
         began = time.monotonic()
         c.query('INSERT INTO d.t VALUES (200, 0)')

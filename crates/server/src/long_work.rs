@@ -422,7 +422,10 @@ mod tests {
                 drop(send_batch::tests::queue(&a, b"answer", &post));
                 assert!(post.is_queued());
                 if leaves {
-                    assert!(engine_runtime.leave_worker());
+                    // The answers are sent first. On a busy machine no thread may then be there to
+                    // take the worker over.
+                    let left = engine_runtime.leave_worker();
+                    assert_eq!(left, engine_runtime.has_left_worker());
                 } else {
                     engine_runtime.before_blocking();
                 }
@@ -440,15 +443,18 @@ mod tests {
         let runtime = runtime(2);
         let engine_runtime = engine_runtime(&runtime, 2);
         let (told, hold) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let mut tasks = Vec::new();
+        let (mut tasks, in_vain) = (Vec::new(), Arc::new(AtomicUsize::new(0)));
         for _ in 0..4 {
             let (engine_runtime, told, hold) = (engine_runtime.clone(), told.clone(), hold.clone());
+            let in_vain = in_vain.clone();
             tasks.push(runtime.spawn(run(async move {
-                assert!(
-                    !engine_runtime.has_left_worker()
-                        && engine_runtime.leave_worker()
-                        && engine_runtime.has_left_worker()
-                );
+                // On a busy machine no thread may be there to take the worker over.
+                while !engine_runtime.leave_worker() {
+                    assert!(!engine_runtime.has_left_worker());
+                    in_vain.fetch_add(1, Relaxed);
+                    engine_runtime.yield_now().await;
+                }
+                assert!(engine_runtime.has_left_worker());
                 hold.fetch_add(1, Relaxed);
                 while told.load(Relaxed) == 0 {
                     engine_runtime.breathe();
@@ -472,7 +478,7 @@ mod tests {
         });
         assert_eq!(
             (engine_runtime.0.beside().count(), engine_runtime.0.beside().left.load(Relaxed)),
-            (0, 4)
+            (0, 4 + in_vain.load(Relaxed) as u64)
         );
     }
 
@@ -487,7 +493,11 @@ mod tests {
                 let engine_runtime = engine_runtime.clone();
                 runtime.spawn(run(async move {
                     for _ in 0..50 {
-                        assert!(engine_runtime.leave_worker() && is_no_worker());
+                        // On a busy machine no thread may be there to take the worker over.
+                        while !engine_runtime.leave_worker() {
+                            engine_runtime.yield_now().await;
+                        }
+                        assert!(is_no_worker());
                         tokio::task::yield_now().await;
                     }
                 }))

@@ -390,7 +390,10 @@ mod tests {
         for _ in 0..20 {
             let beside = engine_runtime.beside().clone();
             let left = runtime.spawn(crate::long_work::run(async move {
-                assert!(beside.leave());
+                // On a busy machine no thread may be there to take the worker over.
+                while !beside.leave() {
+                    tokio::task::yield_now().await;
+                }
                 tokio::task::yield_now().await;
             }));
             runtime.block_on(left).unwrap();

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 const CLIENTS: i64 = 12;
 /// The error codes of a deadlock and of a lock wait timeout: the client gives the transaction up.
 const GIVEN_UP: [u16; 2] = [1213, 1205];
-/// How long the server may take to be ready.
+/// How long the server may take to be ready, and to answer a statement.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn env(name: &str, default: u64) -> u64 {
@@ -70,7 +70,7 @@ type Recorder = RecordingDisk<RealDisk>;
 /// transactions.
 fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recorder) -> Commits {
     let (mut c, mut rng, mut commits) =
-        (Client::connect(place, "root").unwrap(), Rng(seed), Commits::new());
+        (Client::connect_for(place, "root", PATIENCE).unwrap(), Rng(seed), Commits::new());
     for n in 0..transactions as i64 {
         let (token, rows) = (worker * 1_000_000 + n, 1 + rng.below(4) as i64);
         let kept = rng.below(10) > 0;
@@ -120,7 +120,7 @@ fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recor
 }
 /// Runs DDL statements until the clients are done.
 fn definitions(place: &Place, done: &AtomicBool, binlog: bool) -> u64 {
-    let (mut c, mut n) = (Client::connect(place, "root").unwrap(), 0);
+    let (mut c, mut n) = (Client::connect_for(place, "root", PATIENCE).unwrap(), 0);
     while !done.load(SeqCst) {
         n += 1;
         if binlog {
@@ -166,7 +166,7 @@ fn record(dir: &Path, transactions: u64, seed: u64, binlog: bool) -> (Recorder, 
     let place = Place::Socket(dir.join("s"));
     let begun = Instant::now();
     let mut c = loop {
-        match Client::connect(&place, "root") {
+        match Client::connect_for(&place, "root", PATIENCE) {
             Ok(c) => break c,
             Err(e) => assert!(
                 begun.elapsed() < PATIENCE && !server.is_finished(),

@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+/// How long a client waits for an answer.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(100);
+
 fn redolith(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_redolith")).args(args).output().unwrap()
 }
@@ -193,8 +196,7 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
     let dir = Dir::new("gone");
     let server = Running::start(&dir);
     let place = Place::Socket(dir.0.join("s.sock"));
-    let patience = std::time::Duration::from_secs(100);
-    let mut stays = Client::connect_for(&place, "root", patience).unwrap();
+    let mut stays = Client::connect_for(&place, "root", PATIENCE).unwrap();
     stays.query("CREATE DATABASE d").unwrap();
     stays.query("CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
     stays.query("SELECT GET_LOCK('held', 0)").unwrap();
@@ -202,10 +204,10 @@ fn the_locks_of_a_client_that_is_gone_are_free_again() {
     stays.query("CREATE TABLE d.r (id INT PRIMARY KEY)").unwrap();
     stays.query("INSERT INTO d.r VALUES (1)").unwrap();
     stays.query("CREATE TABLE d.w (id INT PRIMARY KEY)").unwrap();
-    let mut of_row = Client::connect_for(&place, "root", patience).unwrap();
+    let mut of_row = Client::connect_for(&place, "root", PATIENCE).unwrap();
     of_row.query("BEGIN").unwrap();
     of_row.query("SELECT * FROM d.r FOR UPDATE").unwrap();
-    let mut of_table = Client::connect_for(&place, "root", patience).unwrap();
+    let mut of_table = Client::connect_for(&place, "root", PATIENCE).unwrap();
     of_table.query("LOCK TABLES d.w WRITE").unwrap();
     let waits = [
         "SELECT SLEEP(100000)",
@@ -377,7 +379,7 @@ fn the_error_log_is_a_file_that_can_be_rotated() {
         .unwrap();
     wait_until(|| file("data/log/server.err").contains("connect with:"));
     let place = Place::Socket(dir.0.join("s.sock"));
-    let mut client = Client::connect(&place, "root").unwrap();
+    let mut client = Client::connect_for(&place, "root", PATIENCE).unwrap();
 
     // The file is moved away, and opened again by a signal and by a statement.
     let moved = |to: &str| {
@@ -436,7 +438,7 @@ fn a_select_whose_client_does_not_read_can_be_ended() {
     let dir = Dir::new("not-reading");
     let _server = Running::start(&dir);
     let socket = dir.0.join("s.sock");
-    let mut other = Client::connect(&Place::Socket(socket.clone()), "root").unwrap();
+    let mut other = Client::connect_for(&Place::Socket(socket.clone()), "root", PATIENCE).unwrap();
     other.query("CREATE DATABASE d").unwrap();
     for (code, hint) in [(1317, ""), (3024, "/*+ MAX_EXECUTION_TIME(200) */")] {
         other.query("CREATE TABLE d.t (c VARCHAR(1000))").unwrap();
@@ -466,7 +468,8 @@ fn a_select_whose_client_does_not_read_can_be_ended() {
 fn plans_are_the_same_after_a_restart() {
     const SWAPPED: &str = "UPDATE d.t SET x = z - x, y = z - y";
     let dir = Dir::new("plans");
-    let connect = || Client::connect(&Place::Socket(dir.0.join("s.sock")), "root").unwrap();
+    let connect =
+        || Client::connect_for(&Place::Socket(dir.0.join("s.sock")), "root", PATIENCE).unwrap();
     let index = |client: &mut Client| {
         let rows = client.query("EXPLAIN SELECT id FROM d.t WHERE x = 7 AND y = 7").unwrap();
         rows[0][6].clone().unwrap()
@@ -540,9 +543,8 @@ fn results_leave_while_a_later_statement_waits() {
     let dir = Dir::new("earlier");
     let _server = Running::start(&dir);
     let socket = dir.0.join("s.sock");
-    let patience = std::time::Duration::from_secs(100);
     let place = Place::Socket(socket.clone());
-    let mut other = Client::connect_for(&place, "root", patience).unwrap();
+    let mut other = Client::connect_for(&place, "root", PATIENCE).unwrap();
     for sql in [
         "CREATE DATABASE d",
         "CREATE TABLE d.t (id INT PRIMARY KEY)",

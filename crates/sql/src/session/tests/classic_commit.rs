@@ -124,25 +124,40 @@ fn a_commit_is_hidden_until_it_has_passed() {
     let mut server = Classic::new();
     server.run("INSERT INTO t VALUES (1, 0)");
     server.run("SET GLOBAL binlog_group_commit_sync_delay = 400000");
-    let (flushed, mut writer) = (server.stages()[0].0, server.world.session());
-    std::thread::scope(|scope| {
-        let disk = server.world.server.engine.disk.clone();
-        let began = disk.now();
-        let commit = scope.spawn(move || {
-            run(&mut writer, "UPDATE t SET v = 7 WHERE id = 1");
-            disk.now() - began
+    in_one_of_ten_rounds(|n| {
+        let ([flush, _, commits], mut writer) = (server.stages(), server.world.session());
+        let mut hidden = false;
+        std::thread::scope(|scope| {
+            let disk = server.world.server.engine.disk.clone();
+            let began = disk.now();
+            let commit = scope.spawn(move || {
+                run(&mut writer, "UPDATE t SET v = v + 1 WHERE id = 1");
+                disk.now() - began
+            });
+            while server.stages()[0].0 == flush.0 {
+                std::thread::yield_now();
+            }
+            let seen = server.run("SELECT v FROM t");
+            // A commit is counted before it shows.
+            hidden = server.stages()[2].0 == commits.0;
+            // The lock is free when the commit shows.
+            let locked = server.run("SELECT v FROM t FOR UPDATE");
+            let passed = commit.join().unwrap();
+            assert!(passed >= Duration::from_millis(400), "{passed:?}");
+            assert_eq!(locked, [(n + 1).to_string()]);
+            if hidden {
+                assert_eq!(seen, [n.to_string()]);
+            }
         });
-        while server.stages()[0].0 == flushed {
-            std::thread::yield_now();
-        }
-        let seen = server.run("SELECT v FROM t");
-        // The lock is free when the commit shows.
-        let locked = server.run("SELECT v FROM t FOR UPDATE");
-        let passed = commit.join().unwrap();
-        assert!(passed >= Duration::from_millis(400), "{passed:?}");
-        assert_eq!((seen, locked), (vec!["0".to_string()], vec!["7".to_string()]));
+        assert_eq!(server.run("SELECT v FROM t"), [(n + 1).to_string()]);
+        hidden
     });
-    assert_eq!(server.run("SELECT v FROM t"), ["7"]);
+}
+/// On a busy machine a commit may pass all stages before a statement runs beside it. What such a
+/// round shows is nothing, so that rounds follow until one has shown what it is for. Ten that show
+/// nothing are a failure: the statement waits for the commit.
+fn in_one_of_ten_rounds(round: impl FnMut(usize) -> bool) {
+    assert!((0..10).any(round), "the statements have never run beside the commit");
 }
 
 /// Whoever knows the name of a transaction sees what it has changed.
@@ -152,21 +167,26 @@ fn a_commit_shows_when_its_gtid_is_told() {
     server.run("INSERT INTO t VALUES (1, 0)");
     server.run("SET GLOBAL sync_binlog = 0");
     server.run("SET GLOBAL binlog_group_commit_sync_delay = 1000000");
-    let before = server.run("SELECT @@gtid_executed");
-    for (n, ask) in ["SELECT @@gtid_executed", "SHOW BINARY LOG STATUS"].into_iter().enumerate() {
-        let (flushed, mut writer) = (server.stages()[0].0, server.world.session());
-        let commits = server.stages()[2].0;
-        std::thread::scope(|scope| {
-            let text = "UPDATE t SET v = v + 1 WHERE id = 1";
-            let commit = scope.spawn(move || run(&mut writer, text));
-            while server.stages()[0].0 == flushed {
-                std::thread::yield_now();
-            }
-            let told = server.run(ask);
-            assert_ne!(told, before);
-            assert_eq!(server.run("SELECT v FROM t"), [(n + 1).to_string()]);
-            assert_eq!(server.stages()[2].0, commits, "the commit has not passed");
-            commit.join().unwrap();
+    let mut v = 0;
+    for ask in ["SELECT @@gtid_executed", "SHOW BINARY LOG STATUS"] {
+        in_one_of_ten_rounds(|_| {
+            let (before, mut writer) = (server.run(ask), server.world.session());
+            let [flush, _, commits] = server.stages();
+            let mut beside = false;
+            v += 1;
+            std::thread::scope(|scope| {
+                let text = "UPDATE t SET v = v + 1 WHERE id = 1";
+                let commit = scope.spawn(move || run(&mut writer, text));
+                while server.stages()[0].0 == flush.0 {
+                    std::thread::yield_now();
+                }
+                let told = server.run(ask);
+                assert_ne!(told, before);
+                assert_eq!(server.run("SELECT v FROM t"), [v.to_string()]);
+                beside = server.stages()[2].0 == commits.0;
+                commit.join().unwrap();
+            });
+            beside
         });
     }
 }
@@ -217,16 +237,23 @@ fn enough_sessions_end_the_delay() {
     server.run("SET GLOBAL binlog_group_commit_sync_delay = 1000000");
     server.run("SET GLOBAL binlog_group_commit_sync_no_delay_count = 3");
     let disk = server.world.server.engine.disk.clone();
-    let (syncs, began) = (server.stages()[1], disk.now());
-    std::thread::scope(|scope| {
-        for n in 0..3 {
-            let mut session = server.world.session();
-            scope.spawn(move || run(&mut session, &format!("INSERT INTO t VALUES ({n}, 0)")));
-        }
+    // A busy machine may bring one of the sessions too late, or all of them too slowly. No round
+    // is within the delay if the delay does not end.
+    let mut rounds = Vec::new();
+    let ended = (0..10).any(|round| {
+        let (syncs, began) = (server.stages()[1], disk.now());
+        std::thread::scope(|scope| {
+            for n in 3 * round..3 * round + 3 {
+                let mut session = server.world.session();
+                scope.spawn(move || run(&mut session, &format!("INSERT INTO t VALUES ({n}, 0)")));
+            }
+        });
+        let (passed, after) = (disk.now() - began, server.stages()[1]);
+        let group = (after.0 - syncs.0, after.1 - syncs.1);
+        rounds.push((passed, group));
+        passed < Duration::from_secs(1) && group == (1, 3)
     });
-    let passed = disk.now() - began;
-    assert!(passed < Duration::from_secs(1), "{passed:?}");
-    assert_eq!(server.stages()[1], (syncs.0 + 1, syncs.1 + 3));
+    assert!(ended, "{rounds:?}");
 }
 
 /// Sessions that commit at once, while the settings change: each commit is in the file once, and

@@ -28,7 +28,7 @@ fn files(w: &World) -> usize {
     w.db.engine.disk.list(&w.db.engine.store.spaces.tables_dir()).unwrap().len()
 }
 fn wait_until(w: &World, is: impl Fn() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..12_000 {
         if is() {
             return;
         }

@@ -344,15 +344,18 @@ fn the_dedicated_writer_is_counted() {
     }
     // The dedicated writer ends the waits of sessions and has none of its own. A session that is
     // preempted between its place in the queue and its sleep may see by itself that its wait is
-    // over. This is rare and never happens in each of ten turns.
-    let exact = (0..10).any(|_| {
+    // over. On a busy machine this may happen to one of many commits, so that a turn is short.
+    let (mut turns, mut exact) = (0, false);
+    while turns < 10 || !exact {
+        assert!(turns < 200, "each wait is ended by the flusher");
+        turns += 1;
         let before = counts(&mut s);
-        for id in n..n + 50 {
+        for id in n..n + 5 {
             query(&mut s, &format!("INSERT INTO t VALUES ({id}, 0, 'x')"));
         }
-        n += 50;
+        n += 5;
         // The flusher wakes the session before it counts.
-        rig.until("all flushes are counted", || more(&before, &rig.metrics(), "log_flushes") >= 50);
+        rig.until("all flushes are counted", || more(&before, &rig.metrics(), "log_flushes") >= 5);
         let after = counts(&mut s);
         assert_eq!(
             moves(
@@ -360,13 +363,12 @@ fn the_dedicated_writer_is_counted() {
                 &after,
                 ["log_writes", "log_flushes", "os_log_fsyncs", "log_on_flush_waits"]
             ),
-            [50; 4]
+            [5; 4]
         );
         let [waiters, groups] = moves(&before, &after, ["log_flush_waiters", "log_groups"]);
-        assert!(waiters <= 50 && groups == 0, "{waiters} waiters, {groups} groups");
-        waiters == 50
-    });
-    assert!(exact, "each wait is ended by the flusher");
+        assert!(waiters <= 5 && groups == 0, "{waiters} waiters, {groups} groups");
+        exact |= waiters == 5;
+    }
     // Each write and each flush had a waiting session. Between two of them, the threads slept and
     // were woken.
     for (who, begun) in [("log_writer", &begun), ("log_flusher", &begun)] {
