@@ -209,11 +209,14 @@ impl Beside {
             return;
         }
         let rest = self.rest();
-        let seats = self.seat_count();
-        if rest.is_zero() && !self.seats.is_wanted(seats) {
+        let quiet = self.is_quiet();
+        if rest.is_zero() && !self.seats.is_wanted(self.seats_while(quiet)) {
             // A worker that is ready to run on this CPU need not wait for the end of this thread's
-            // time slice.
-            thread::yield_now();
+            // time slice. Linux takes a yield for the whole slice, which is long, so that where no
+            // commands come other programs would get nearly all of the CPU (BESIDE-7).
+            if !quiet {
+                thread::yield_now();
+            }
             return;
         }
         if !rest.is_zero() {
@@ -241,12 +244,18 @@ impl Beside {
     }
     /// How many sessions may calculate beside the workers now (BESIDE-1).
     fn seat_count(&self) -> usize {
+        self.seats_while(self.is_quiet())
+    }
+    fn seats_while(&self, quiet: bool) -> usize {
+        if quiet { self.workers.count() } else { (self.workers.count() / 2).max(1) }
+    }
+    /// Whether no command has come for a while.
+    fn is_quiet(&self) -> bool {
         let (commands, now) = (self.commands(), Contention::begin().clock());
         if self.commands.swap(commands, Relaxed) != commands {
             self.commanded.store(now.as_nanos() as u64, Relaxed);
         }
-        let quiet = now.saturating_sub(Duration::from_nanos(self.commanded.load(Relaxed))) > QUIET;
-        if quiet { self.workers.count() } else { (self.workers.count() / 2).max(1) }
+        now.saturating_sub(Duration::from_nanos(self.commanded.load(Relaxed))) > QUIET
     }
     /// Blocks the thread until `wait` is ready. The session holds no seat meanwhile.
     pub fn block(&self, wait: BoxFuture<()>) {

@@ -78,7 +78,8 @@ const LONGEST_SLICE: Duration = Duration::from_millis(100);
 /// `SCHED_BATCH` keeps the calling thread from preempting another thread when it wakes. The long
 /// time slice gives it a late deadline, so any other thread that wakes preempts it (EEVDF, Linux
 /// 6.12; older kernels ignore the slice). Its share of the CPUs remains the same, so it cannot
-/// starve while it holds a latch. A refusal costs speed only.
+/// starve while it holds a latch, as long as it does not yield: that costs it a whole slice. A
+/// refusal costs speed only.
 pub fn calculate_in_background() {
     set_slice(libc::SCHED_BATCH, LONGEST_SLICE);
 }
