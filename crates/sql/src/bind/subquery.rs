@@ -67,7 +67,7 @@ impl Binder<'_> {
         let mut values = Vec::with_capacity(parts.len());
         for (value, column) in bound.into_iter().zip(&plan.output) {
             let value = year_for(column, value);
-            let how = type_rules::compare_as(&value.ty, &column.ty, "=")?;
+            let how = type_rules::compare_sides(&value, column, "=")?;
             values.push((value, how));
         }
         let nullable = values.iter().any(|(value, _)| value.ty.nullable)
@@ -92,7 +92,7 @@ impl Binder<'_> {
             return Err(SqlError::operand_columns(1));
         }
         let value = year_for(&plan.output[0], value);
-        let how = type_rules::compare_as(&value.ty, &plan.output[0].ty, op.sign())?;
+        let how = type_rules::compare_sides(&value, &plan.output[0], op.sign())?;
         let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
         self.subquery(env, plan, outer, SubqueryTest::Quantified { op, all, how, value }, ty)
     }
