@@ -14,11 +14,12 @@
 //! - STATS-4: one at a time stores the statistics of a table, and stores the newest. Who stores
 //!   holds metadata locks that keep out DDL, so the row of a table that is dropped is not made
 //!   again. The task does not wait for these locks, but tries again later.
-//! - STATS-5: rows that come for others that go, and rows whose values in an index are changed, make
-//!   statistics old as well as a number of rows that differs. Only the task looks for them, so that
-//!   statements do not make statistics of a small and busy table again and again. How far a table
-//!   has counted is stored with the statistics at the shutdown, and by the task where it differs by
-//!   more than a hundredth: neither the number of rows nor the age of statistics begins anew with a start.
+//! - STATS-5: rows that come for others that go, and rows whose values in an index are changed,
+//!   make statistics old as well as a number of rows that differs. Only the task looks for them, so
+//!   that statements do not make statistics of a small and busy table again and again. How far a
+//!   table has counted is stored with the statistics at the shutdown, and by the task where it
+//!   differs by more than a hundredth: neither the number of rows nor the age of statistics begins
+//!   anew with a start.
 use super::ddl::Change;
 use super::estimate::{FEW_ROWS, Statistics};
 use super::metadata_lock::{MetadataLockMode, MetadataLockSet};
