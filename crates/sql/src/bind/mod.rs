@@ -31,6 +31,7 @@ mod dml;
 mod enum_set;
 mod explained;
 mod expr;
+mod frame_limit;
 mod from;
 mod function;
 mod group;

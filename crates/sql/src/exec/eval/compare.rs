@@ -384,7 +384,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let mut unknown = false;
         for item_expr in list {
-            let how = compare_sides(value, item_expr, IN)?;
+            let how = compare_sides(value, as_written(item_expr), IN)?;
             let item = self.operand(how, item_expr)?;
             let v = match how {
                 CompareAs::Int | CompareAs::Decimal | CompareAs::Double => match &as_number {
@@ -408,12 +408,10 @@ impl<'v> Eval<'v, '_, '_> {
         if matches!(value.as_literal(), Some(Value::Null)) {
             return Ok(None);
         }
-        let above =
-            self.order_by(compare_sides(value, low, "BETWEEN")?, value, low)?.map(Ordering::is_ge);
+        let how = |bound| compare_sides(value, as_written(bound), "BETWEEN");
+        let above = self.order_by(how(low)?, value, low)?.map(Ordering::is_ge);
         // The high bound is evaluated even if the low bound has decided, as in `between`.
-        let below = self
-            .order_by(compare_sides(value, high, "BETWEEN")?, value, high)?
-            .map(Ordering::is_le);
+        let below = self.order_by(how(high)?, value, high)?.map(Ordering::is_le);
         let refused = [above, below].contains(&Some(false));
         Ok(if refused { Some(false) } else { above.and(below) })
     }
@@ -501,6 +499,15 @@ impl<'v> Eval<'v, '_, '_> {
             (Value::UInt(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),
             (value, _) => super::coerce(value, &node.ty, self.env),
         })
+    }
+}
+
+/// The constant that has become a year, whose kind decides the comparison: '0.1' beside other items
+/// is no year, and no integer either.
+fn as_written(e: &Expr) -> &Expr {
+    match &e.kind {
+        ExprKind::ConvertTo(constant) if e.ty.kind == Kind::Year => constant,
+        _ => e,
     }
 }
 
