@@ -13,6 +13,9 @@ use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+/// Texts that are shorter are compared within the step of their node.
+const COUNTED: usize = 1024;
+
 fn temporal_name(how: CompareAs) -> &'static str {
     match how {
         CompareAs::Date => "date",
@@ -86,10 +89,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let (a, b) = (self.double(a)?, self.double(b)?);
                 return Ok(a.partial_cmp(&b));
             }
-            CompareAs::String(collation) => {
-                let (collation, a, b) = self.strings(collation, left, right);
-                collation.compare(&a, &b)
-            }
+            CompareAs::String(collation) => self.text_order(collation, left, right)?,
             CompareAs::Date | CompareAs::DateTime | CompareAs::Time => {
                 return self.moments(how, left, right);
             }
@@ -105,8 +105,7 @@ impl<'v> Eval<'v, '_, '_> {
                 match (a, b) {
                     (Value::Json(_), _) | (_, Value::Json(_)) => self.json_order(left, right)?,
                     (Value::Bytes(_), Value::Bytes(_)) => {
-                        let (collation, a, b) = self.strings(collation, left, right);
-                        collation.compare(&a, &b)
+                        self.text_order(collation, left, right)?
                     }
                     (Value::Bytes(_), other) if !is_temporal(other) => {
                         self.check_number(left)?;
@@ -120,6 +119,25 @@ impl<'v> Eval<'v, '_, '_> {
                 }
             }
         }))
+    }
+
+    /// The order of two texts.
+    #[inline]
+    fn text_order(
+        &mut self,
+        collation: Collation,
+        left: (&Expr, &Value<'_>),
+        right: (&Expr, &Value<'_>),
+    ) -> Result<Ordering> {
+        let (collation, a, b) = self.strings(collation, left, right);
+        self.count_compared(&a, &b)?;
+        Ok(collation.compare(&a, &b))
+    }
+    /// Counts the work on two texts that are compared. The shorter one is looked at (PACE-3).
+    #[inline]
+    fn count_compared(&mut self, a: &[u8], b: &[u8]) -> Result<()> {
+        let bytes = a.len().min(b.len());
+        if bytes < COUNTED { Ok(()) } else { self.env.bytes(bytes) }
     }
 
     fn moments(
@@ -362,7 +380,10 @@ impl<'v> Eval<'v, '_, '_> {
                     unknown = true;
                     continue;
                 }
-                Some(other) => collation.equal(text, &other),
+                Some(other) => {
+                    self.count_compared(text, &other)?;
+                    collation.equal(text, &other)
+                }
                 None => {
                     let how = CompareAs::String(collation);
                     self.order(how, (value, v), (item_expr, item))? == Some(Ordering::Equal)
