@@ -374,6 +374,7 @@ mod tests {
             params: 0,
             param_types: Vec::new(),
             untyped: Box::default(),
+            constants: Box::default(),
             tables: Vec::new(),
             views: Vec::new(),
             cacheable: true,

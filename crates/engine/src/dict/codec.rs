@@ -16,7 +16,7 @@
 //! | statistics | 0x8004 what is the statistics' own; 1 checksum of that, CRC-32C |
 //! | histogram's own | 1 type; 2 kind u8: 0 singleton, 1 equi-height; 3 share of NULLs f64; 4 share of rows looked at f64; 5 time u64, microseconds since 1970; 6 buckets that were asked for u32; 7 bucket, repeated |
 //! | bucket | 1 least value and 2 greatest value (the same without), each a row of a table with one column of the type; 3 cumulative share f64; 4 different values u64 |
-//! | statistics' own | 1 table's id u64; 2 rows u64; 3 index, repeated: its id u64, and for its first column, its first two columns and so on the number of different values u64 |
+//! | statistics' own | 1 table's id u64; 2 rows u64; 3 index, repeated: its id u64, and for its first column, its first two columns and so on the number of different values u64; 4 changes when they were made u64, rows and changes when they were stored u64 each |
 //! | tree | id u64, root u32, without tags |
 //! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
 //! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |

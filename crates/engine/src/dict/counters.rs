@@ -63,7 +63,7 @@ impl Engine {
             t.row_id.fetch_max(next, AcqRel);
         }
         let estimate = self.estimate_rows(&t.clustered().tree).await?;
-        t.rows.store(self.rows_at_start(t, estimate) as i64, Relaxed);
+        self.count_rows_at_start(t, estimate);
         t.counters_ready.store(true, Release);
         Ok(())
     }

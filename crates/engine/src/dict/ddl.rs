@@ -339,5 +339,6 @@ pub(super) fn copy_counters(from: &Table, to: &Table) {
     to.auto_increment.store(from.auto_increment.load(Acquire), Release);
     to.row_id.store(from.row_id.load(Acquire), Release);
     to.rows.store(from.rows.load(Acquire), Release);
+    to.changes.store(from.changes.load(Acquire), Release);
     to.counters_ready.store(ready, Release);
 }

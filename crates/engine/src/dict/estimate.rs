@@ -26,6 +26,8 @@ pub(super) const FEW_ROWS: u64 = 100;
 pub struct Statistics {
     /// The rows of the table at that time.
     pub rows: u64,
+    /// The table's count of other changes at that time.
+    pub(super) changes: u64,
     /// For each index of the definition, the number of different values of its first column, of its
     /// first two columns, and so on. Empty for an index that could not be read.
     distinct: Vec<Vec<u64>>,
@@ -40,7 +42,7 @@ impl Statistics {
     /// Statistics of a table of `rows` rows whose indexes have these numbers of different values.
     pub fn new(rows: u64, distinct: Vec<Vec<u64>>) -> Statistics {
         let (replaced, stored) = Default::default();
-        Statistics { rows, distinct, histograms: None, replaced, stored }
+        Statistics { rows, changes: 0, distinct, histograms: None, replaced, stored }
     }
     /// Whether any column has a histogram.
     pub fn has_histograms(&self) -> bool {
@@ -68,6 +70,20 @@ impl Statistics {
     pub fn are_current(&self, t: &Table) -> bool {
         !self.replaced.load(Acquire) && t.holds_statistics_of(self.rows)
     }
+    /// True if more than a tenth of the rows have changed since, so that newer statistics are to be
+    /// made in the background (STATS-5).
+    pub(super) fn are_old(&self, t: &Table) -> bool {
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        let others = t.changes.load(Relaxed).saturating_sub(self.changes);
+        // As many rows have come as the table has more of, and as have gone.
+        let changed = rows.saturating_add(others).saturating_sub(self.rows);
+        changed > may_change(self.rows) && !t.keeps_statistics()
+    }
+}
+
+/// How many of so many rows may change before statistics are old.
+fn may_change(rows: u64) -> u64 {
+    rows / 10 + FEW_ROWS
 }
 
 impl Table {
@@ -75,7 +91,7 @@ impl Table {
     /// not changed by more than a tenth since, or only ANALYZE TABLE makes newer ones.
     pub(super) fn holds_statistics_of(&self, rows: u64) -> bool {
         let now = self.rows.load(Relaxed).max(0) as u64;
-        now.abs_diff(rows) <= rows / 10 + FEW_ROWS || self.keeps_statistics()
+        now.abs_diff(rows) <= may_change(rows) || self.keeps_statistics()
     }
     /// Puts statistics in the place of older ones, with the histograms of this moment: those who
     /// change histograms change them first and then renew the statistics.
@@ -102,7 +118,11 @@ impl Table {
     pub(super) fn renew_statistics(&self, dict: &Dictionary) -> bool {
         let Some(old) = self.statistics() else { return false };
         let stored = old.stored.load(Acquire).into();
-        let made = Statistics { stored, ..Statistics::new(old.rows, old.distinct.clone()) };
+        let made = Statistics {
+            stored,
+            changes: old.changes,
+            ..Statistics::new(old.rows, old.distinct.clone())
+        };
         self.put_statistics(dict, made);
         true
     }
@@ -127,7 +147,9 @@ impl Engine {
     async fn make_statistics(&self, t: &Table, kept: Option<&StoredStatistics>) -> Statistics {
         // All numbers of different values are those of one number of rows.
         let rows = kept.map_or_else(|| t.rows.load(Relaxed).max(0) as u64, |kept| kept.rows);
-        let mut made = Statistics::new(rows, Vec::with_capacity(t.def.indexes.len()));
+        let changes = kept.map_or_else(|| t.changes.load(Relaxed), |kept| kept.changes);
+        let indexes = Vec::with_capacity(t.def.indexes.len());
+        let mut made = Statistics { changes, ..Statistics::new(rows, indexes) };
         *made.stored.get_mut() = kept.is_some();
         for no in 0..t.def.indexes.len() {
             if let Some(distinct) = kept.and_then(|kept| kept.distinct(t, no)) {

@@ -105,6 +105,7 @@ pub fn make_table(
         counter_end: AtomicU64::new(0),
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
+        changes: AtomicU64::new(0),
         statistics: RwLock::default(),
         statistics_settings: dict.statistics_settings.clone(),
         statistics_busy: AtomicBool::new(false),

@@ -14,6 +14,12 @@
 //! - STATS-4: one at a time stores the statistics of a table, and stores the newest. Who stores
 //!   holds metadata locks that keep out DDL, so the row of a table that is dropped is not made
 //!   again. The task does not wait for these locks, but tries again later.
+//! - STATS-5: rows that come for others that go, and rows whose values in an index are changed,
+//!   make statistics old as well as a number of rows that differs. Only the task looks for them, so
+//!   that statements do not make statistics of a small and busy table again and again. How far a
+//!   table has counted is stored with the statistics at the shutdown, and by the task where it
+//!   differs by more than a hundredth: neither the number of rows nor the age of statistics begins
+//!   anew with a start.
 use super::ddl::Change;
 use super::estimate::{FEW_ROWS, Statistics};
 use super::metadata_lock::{MetadataLockMode, MetadataLockSet};
@@ -43,8 +49,31 @@ pub struct StoredStatistics {
     pub table: u64,
     /// The table's rows when the statistics were made.
     pub rows: u64,
+    /// Its count of other changes at that time.
+    pub changes: u64,
+    /// Both counts when they were stored, for the next start.
+    pub counted: Counted,
     /// The indexes that could be read.
     pub indexes: Vec<StoredIndex>,
+}
+/// What a table counts of its rows: their number, and changes that this number does not tell of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counted {
+    /// [`Table::rows`]
+    pub rows: u64,
+    /// `Table::changes`
+    pub changes: u64,
+}
+impl Counted {
+    fn of(t: &Table) -> Counted {
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        Counted { rows, changes: t.changes.load(Relaxed) }
+    }
+    /// True if so much has changed that the counts are stored before the shutdown (STATS-5).
+    fn is_far_from(self, other: Counted) -> bool {
+        let far = |a: u64, b: u64| a.abs_diff(b) > self.rows / 100 + FEW_ROWS;
+        far(self.rows, other.rows) || far(self.changes, other.changes)
+    }
 }
 /// What it keeps of an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,7 +91,13 @@ impl StoredStatistics {
             let id = t.indexes[t.index_no(no)].id;
             made.distinct(no).map(|distinct| StoredIndex { id, distinct: distinct.to_vec() })
         });
-        StoredStatistics { table: t.id, rows: made.rows, indexes: indexes.collect() }
+        StoredStatistics {
+            table: t.id,
+            rows: made.rows,
+            changes: made.changes,
+            counted: Counted::of(t),
+            indexes: indexes.collect(),
+        }
     }
     /// The numbers of different values of index `no` of the table's definition. None if they are
     /// not there, or do not fit the index (STATS-1).
@@ -180,19 +215,20 @@ impl Engine {
         let kept = self.dict.stored_statistics(t.id)?;
         (t.has_persistent_statistics() && t.holds_statistics_of(kept.rows)).then_some(kept)
     }
-    /// The number of rows of a table that is opened, of which its tree tells an estimate. The
-    /// number that the dictionary has kept is better, if the table has not changed beyond
-    /// recognition since: the last rows before a crash may have come without newer statistics.
-    pub(super) fn rows_at_start(&self, t: &Table, estimate: u64) -> u64 {
+    /// Sets the counts of the rows of a table that is opened, of which its tree tells an estimate.
+    /// The number that the dictionary has kept is better, if the table has not changed beyond
+    /// recognition since: the last rows before a crash may have come behind what was stored.
+    pub(super) fn count_rows_at_start(&self, t: &Table, estimate: u64) {
         let kept = self.dict.stored_statistics(t.id).filter(|_| t.has_persistent_statistics());
         let is_like = |rows: &u64| {
             let (few, many) = (estimate.min(*rows), estimate.max(*rows));
             many <= few.saturating_mul(2).saturating_add(FEW_ROWS)
         };
         // So few lie in a page that was counted, as a rule.
-        kept.map(|kept| kept.rows)
-            .filter(|rows| estimate > FEW_ROWS && is_like(rows))
-            .unwrap_or(estimate)
+        let rows = kept.as_ref().map(|kept| kept.counted.rows);
+        let rows = rows.filter(|rows| estimate > FEW_ROWS && is_like(rows)).unwrap_or(estimate);
+        t.rows.store(rows as i64, Relaxed);
+        t.changes.store(kept.map_or(0, |kept| kept.counted.changes), Relaxed);
     }
     /// Makes a table's statistics anew, for ANALYZE TABLE, and stores them durably (STATS-3).
     /// Returns false if the task has to store them, because the redo log has no room for them or
@@ -212,19 +248,19 @@ impl Engine {
         }
         Ok(false)
     }
-    /// Stores the statistics that a table has, unless the dictionary has them, or somebody else is
-    /// at it (STATS-4). A forced start writes nothing.
+    /// Stores the statistics that a table has and its counts, unless the dictionary has them, or
+    /// somebody else is at it (STATS-4). A forced start writes nothing.
     async fn store_statistics(self: &Arc<Self>, t: &Arc<Table>) -> Result<Outcome> {
         let Some(_storing) = Storing::begin(t) else { return Ok(Outcome::Later) };
-        let Some(made) = t.statistics() else { return Ok(Outcome::NotWanted) };
-        let wanted = !made.stored.load(Acquire)
-            && t.has_persistent_statistics()
+        let may_store = t.has_persistent_statistics()
             && !t.dropped.load(Acquire)
             && !self.config.forced.is_on();
-        if !wanted {
-            return Ok(Outcome::NotWanted);
-        }
-        let kept = StoredStatistics::of(t, &made);
+        let made = t.statistics().filter(|made| !made.stored.load(Acquire));
+        let kept = match &made {
+            Some(made) => Some(StoredStatistics::of(t, made)),
+            None => self.with_new_counts(t),
+        };
+        let Some(kept) = kept.filter(|_| may_store) else { return Ok(Outcome::NotWanted) };
         let name = record::statistics_name(t.id);
         let row = record::statistics_row(&self.dict_table, &name, &kept);
         let mut trx = self.begin(KillFlag::new());
@@ -246,20 +282,43 @@ impl Engine {
             }
         };
         self.dict.set_stored_statistics(t.id, Some(kept));
-        made.stored.store(true, Release);
+        if let Some(made) = made {
+            made.stored.store(true, Release);
+        }
         Ok(Outcome::Stored(ticket))
     }
+    /// What the dictionary keeps of a table's statistics, with what the table counts. None if the
+    /// dictionary has the same, or the table has not been opened.
+    fn with_new_counts(&self, t: &Table) -> Option<StoredStatistics> {
+        let kept = self.dict.stored_statistics(t.id)?;
+        let counted = Counted::of(t);
+        (t.counters_ready.load(Acquire) && counted != kept.counted)
+            .then(|| StoredStatistics { counted, ..(*kept).clone() })
+    }
+    /// Whether the task is to store what a table counts. With `last`, before the engine closes,
+    /// nothing is left out.
+    fn wants_new_counts(&self, t: &Table, last: bool) -> bool {
+        let Some(kept) = self.dict.stored_statistics(t.id) else { return false };
+        let counted = Counted::of(t);
+        let is_far = if last { counted != kept.counted } else { counted.is_far_from(kept.counted) };
+        is_far && t.counters_ready.load(Acquire)
+    }
     /// Stores what is not stored yet, and makes statistics anew that do not hold any more, if
-    /// somebody has wanted some (STATS-3). With `last`, before the engine closes, stores only.
+    /// somebody has wanted some (STATS-3, STATS-5). With `last`, before the engine closes, stores
+    /// only.
     pub(crate) async fn keep_statistics(self: &Arc<Self>, last: bool) {
         let done = async {
             self.remove_stray_values().await?;
             for t in self.dict.all_tables() {
-                let Some(made) = t.statistics().filter(|_| t.has_persistent_statistics()) else {
+                if !t.has_persistent_statistics() {
                     continue;
-                };
-                let is_old = !last && !made.are_current(&t);
-                if !is_old && made.stored.load(Acquire) {
+                }
+                let made = t.statistics();
+                let is_old = !last
+                    && made.as_ref().is_some_and(|made| !made.are_current(&t) || made.are_old(&t));
+                let is_stored = made.is_none_or(|made| made.stored.load(Acquire));
+                let has_counts = || !self.wants_new_counts(&t, last);
+                if !is_old && is_stored && has_counts() {
                     continue;
                 }
                 if is_old && !self.sample_unless_closing(&t).await {

@@ -85,6 +85,9 @@ pub struct Table {
     pub(crate) counter_moved: AtomicBool,
     /// A rough number of rows: an estimate when the table was opened, counted on from there.
     pub rows: AtomicI64,
+    /// What `rows` does not tell of its changes (STATS-5): each row that goes counts for two, since
+    /// another may come for it, and each update of a column of an index for one.
+    pub(crate) changes: AtomicU64,
     /// The statistics of its indexes, since somebody wanted them.
     pub(crate) statistics: RwLock<Option<Arc<Statistics>>>,
     /// What holds if the definition says nothing of the statistics.

@@ -60,6 +60,7 @@ impl Trx {
             table.layout.externals(row.stored).map(|(_, page, _)| page).collect();
         self.change(table, row, None, gone, &chains).await?;
         table.rows.fetch_sub(1, Relaxed);
+        table.changes.fetch_add(2, Relaxed);
         self.mark_entries(table, gone).await
     }
 
@@ -127,6 +128,9 @@ impl Trx {
             .filter(|p| !kept(*p))
             .collect();
         self.change(table, row, Some(&stored), gone, &chains).await?;
+        if !come.is_empty() {
+            table.changes.fetch_add(1, Relaxed);
+        }
         self.mark_entries(table, gone).await?;
         for (no, e) in come {
             let ix = &table.indexes[*no as usize];

@@ -128,7 +128,25 @@ impl Binder<'_> {
         let left = year_for(&right, left);
         let right = year_for(&left, right);
         let sides = Box::new([fit(left, how, &mix), fit(right, how, &mix)]);
+        self.meet_constants(&sides[..])?;
         Ok(Expr::new(ExprKind::Compare { op, how, sides }, ExprType::boolean().nullable(nullable)))
+    }
+
+    /// Notes the constants of a comparison that have to be dates, or texts of its character set
+    /// (CONST-1).
+    fn meet_constants(&mut self, sides: &[Expr]) -> Result<()> {
+        let is_met = |e: &&Expr| match &e.kind {
+            ExprKind::ConvertTo(value) => e.ty.kind.is_temporal() && value.is_constant(),
+            ExprKind::InCharset(met) => met.0.is_constant(),
+            _ => false,
+        };
+        for e in sides.iter().filter(is_met).filter(|e| !e.has_subquery()) {
+            let mut nodes = 0;
+            e.walk(&mut |_| nodes += 1);
+            self.charge(nodes)?;
+            self.constants.push(e.clone());
+        }
+        Ok(())
     }
 
     /// Binds (a, b) = (c, d) as a = c AND b = d, and <> as its negation.
@@ -240,6 +258,7 @@ impl Binder<'_> {
             Ok(fit(bound, how, &mix))
         };
         let args = Box::new([fitted(value)?, fitted(low)?, fitted(high)?]);
+        self.meet_constants(&args[..])?;
         Ok(Expr::new(
             ExprKind::Between { negated, how, args },
             ExprType::boolean().nullable(nullable),
@@ -287,6 +306,8 @@ impl Binder<'_> {
             let how = how_of(&item)?;
             list.push(fit(if as_years { year_for(&value, item) } else { item }, how, &mix));
         }
+        self.meet_constants(std::slice::from_ref(&value))?;
+        self.meet_constants(&list)?;
         let sorted = sort_literals(&mut list, how);
         Ok(Expr::new(
             ExprKind::In { negated, how, value, list, sorted },
@@ -355,6 +376,7 @@ impl Binder<'_> {
         let how = CompareAs::String(collation);
         let nullable = value.ty.nullable || pattern.ty.nullable;
         let sides = Box::new([fit(value, how, &mix), fit(pattern, how, &mix)]);
+        self.meet_constants(&sides[..])?;
         Ok(Expr::new(
             ExprKind::Like { negated, collation, escape, start, sides },
             ExprType::boolean().nullable(nullable),

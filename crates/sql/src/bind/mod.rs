@@ -31,6 +31,7 @@ mod dml;
 mod enum_set;
 mod explained;
 mod expr;
+mod frame_limit;
 mod from;
 mod function;
 mod group;
@@ -190,6 +191,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
         params,
         param_types,
         untyped,
+        constants: std::mem::take(&mut binder.constants).into(),
         tables,
         views,
         cacheable,
@@ -215,6 +217,8 @@ pub(crate) struct Binder<'a> {
     param_types: Vec<ExprType>,
     /// The parameters of unknown type (BIND-3).
     untyped: BTreeSet<u32>,
+    /// What becomes [`Plan::constants`].
+    constants: Vec<crate::plan::Expr>,
     reads_user_variables: bool,
     /// The next SELECT is the first of the statement.
     is_outermost: bool,
@@ -297,6 +301,7 @@ impl<'a> Binder<'a> {
             pinning: false,
             param_types,
             untyped: BTreeSet::new(),
+            constants: Vec::new(),
             reads_user_variables: false,
             is_outermost: false,
             loaded_variables: Vec::new(),

@@ -3,6 +3,7 @@
 //! A *test* is a condition that compares one column with values known before the table is read. It
 //! is a list of intervals of that column. An index uses the tests on its first columns: first
 //! equalities (each IN list multiplies the ranges), then one list of intervals.
+use super::type_rules::meets_texts;
 use crate::plan::{
     Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange, Kind, NextColumn, PatternStart,
     SubqueryBody, SubqueryTest,
@@ -269,7 +270,9 @@ impl<'a> Finder<'a> {
             ExprKind::Between { negated: false, how, args } => {
                 let column = self.column_of(&args[0])?;
                 let bound = |e: &Expr| Some(Bound { value: e.clone(), inclusive: true });
-                let usable = fits(column, *how) && known(&args[1]) && known(&args[2]);
+                // As doubles texts are not the integers that an index has (NUM-1).
+                let is_exact = *how != CompareAs::Double || !meets_texts(&args[0], &args[1..]);
+                let usable = is_exact && fits(column, *how) && known(&args[1]) && known(&args[2]);
                 usable.then(|| {
                     (
                         column,

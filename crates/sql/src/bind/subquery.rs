@@ -2,7 +2,7 @@
 use super::columns_read;
 use super::compare::year_for;
 use super::derived::is_changing;
-use super::expr::Env;
+use super::expr::{Env, as_number};
 use super::outer::Taken;
 use super::scope::Clause;
 use super::{Binder, type_rules};
@@ -59,15 +59,16 @@ impl Binder<'_> {
         for part in parts {
             bound.push(self.expr(env, part)?);
         }
-        let (plan, outer) = self.subselect(env, select)?;
+        let (mut plan, outer) = self.subselect(env, select)?;
         refuse_limit(&plan)?;
         if plan.visible != parts.len() {
             return Err(SqlError::operand_columns(parts.len()));
         }
         let mut values = Vec::with_capacity(parts.len());
-        for (value, column) in bound.into_iter().zip(&plan.output) {
+        for (n, (value, column)) in bound.into_iter().zip(&mut plan.output).enumerate() {
+            self.meet_number(&value, select, n, column);
             let value = year_for(column, value);
-            let how = type_rules::compare_as(&value.ty, &column.ty, "=")?;
+            let how = type_rules::compare_sides(&value, column, "=")?;
             values.push((value, how));
         }
         let nullable = values.iter().any(|(value, _)| value.ty.nullable)
@@ -86,15 +87,29 @@ impl Binder<'_> {
         select: &ast::Select,
     ) -> Result<Expr> {
         let value = self.expr(env, value)?;
-        let (plan, outer) = self.subselect(env, select)?;
+        let (mut plan, outer) = self.subselect(env, select)?;
         refuse_limit(&plan)?;
         if plan.visible != 1 {
             return Err(SqlError::operand_columns(1));
         }
+        self.meet_number(&value, select, 0, &mut plan.output[0]);
         let value = year_for(&plan.output[0], value);
-        let how = type_rules::compare_as(&value.ty, &plan.output[0].ty, op.sign())?;
+        let how = type_rules::compare_sides(&value, &plan.output[0], op.sign())?;
         let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
         self.subquery(env, plan, outer, SubqueryTest::Quantified { op, all, how, value }, ty)
+    }
+
+    /// A hexadecimal literal that a subquery selects as its item `n` is a number beside a number.
+    /// Groups and the rows of a set operation have the bytes.
+    fn meet_number(&self, value: &Expr, select: &ast::Select, n: usize, selected: &mut Expr) {
+        let is_written = match select.items.get(n) {
+            Some(ast::SelectItem::Expr { expr, .. }) => self.is_hex_number(expr),
+            _ => false,
+        };
+        let is_row = matches!(selected.kind, ExprKind::Column { .. });
+        if value.ty.kind.is_numeric() && is_written && select.more.is_empty() && !is_row {
+            selected.change(as_number);
+        }
     }
 
     fn subquery(

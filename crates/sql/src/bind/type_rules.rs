@@ -5,7 +5,7 @@
 use super::collation_mix::{Mix, collation_of, result_collation};
 use crate::error::Result;
 use crate::plan::expr_type::NOT_FIXED_DECIMALS;
-use crate::plan::{ArithOp, CompareAs, Expr, ExprKind, ExprType, Kind, fraction_digits};
+use crate::plan::{ArithOp, CompareAs, Expr, ExprType, Kind, fraction_digits};
 use redolith_types::decimal::MAX_PRECISION;
 use redolith_types::{Collation, Value};
 
@@ -274,14 +274,17 @@ pub fn compare_sides(left: &Expr, right: &Expr, operation: &'static str) -> Resu
     })
 }
 
-/// How a value is compared with several, which is `how` by their types: the constants that a BIGINT
-/// column is compared with are integers if all of them can be.
+/// How a value is compared with several, which is `how` by their types: a BIGINT column meets texts
+/// by value (NUM-1), and so it meets the numbers beside them. Dates beside texts are numbers that
+/// only `how` makes of them.
 pub fn compare_with_all(value: &Expr, others: &[Expr], how: CompareAs) -> CompareAs {
-    let is_integer = |e: &Expr| matches!(domain(&e.ty), Domain::Int) && e.is_constant();
-    let are_exact = how == CompareAs::Double
-        && is_bigint(value)
-        && others.iter().all(|e| is_constant_text(e) || is_integer(e));
+    let has_moment = others.iter().any(|e| e.ty.kind.is_temporal());
+    let are_exact = how == CompareAs::Double && meets_texts(value, others) && !has_moment;
     if are_exact { CompareAs::ByValue } else { how }
+}
+/// True if a BIGINT column is compared with several values, and one of these is a text.
+pub fn meets_texts(value: &Expr, others: &[Expr]) -> bool {
+    is_bigint(value) && others.iter().any(is_text)
 }
 
 fn is_bigint(column: &Expr) -> bool {
@@ -290,9 +293,6 @@ fn is_bigint(column: &Expr) -> bool {
 /// Date arithmetic has the type of a text and counts as a date.
 fn is_text(e: &Expr) -> bool {
     e.ty.kind.is_string() && !matches!(e.ty.kind, Kind::Enum | Kind::Set) && !e.is_calculated_date()
-}
-fn is_constant_text(e: &Expr) -> bool {
-    is_text(e) && (e.is_constant() || matches!(e.kind, ExprKind::UserVariable { .. }))
 }
 
 /// How BETWEEN compares: in one domain for the value and both bounds. If `is_range`, the value is a

@@ -7,6 +7,7 @@
 use super::collation_mix::Mix;
 use super::enum_set::number_of;
 use super::expr::Env;
+use super::frame_limit::frame_limit;
 use super::scope::Scope;
 use super::set_operation::{as_column, column_type};
 use super::{Binder, aggregate, slot};
@@ -15,8 +16,8 @@ use crate::parse::ast::{self, FrameBound, Over, WindowSpec};
 use crate::parse::lexer::TokenKind;
 use crate::plan::expr_set::SameIndex;
 use crate::plan::{
-    Aggregate, AggregateCall, ArithOp, Edge, Expr, ExprKind, ExprType, Frame, Kind, SelectPlan,
-    SortKey, SourceKind, WindowCall, WindowFunction, WindowSort, WindowStage,
+    Aggregate, AggregateCall, Edge, Expr, ExprKind, ExprType, Frame, Kind, SelectPlan, SortKey,
+    SourceKind, WindowCall, WindowFunction, WindowSort, WindowStage,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, Value};
@@ -304,6 +305,7 @@ impl Binder<'_> {
             ast::ExprKind::Literal(n) if self.parsed.literal_kind(n) == TokenKind::Integer => {
                 match self.literal_value(n)? {
                     Value::Int(n) if n > 0 || or_zero => {}
+                    Value::UInt(_) => {}
                     _ => return Err(wrong()),
                 }
             }
@@ -468,9 +470,8 @@ impl Binder<'_> {
                 let wide = wide.nullable(true);
                 let value = Expr::new(ExprKind::Cast(Box::new(value.clone())), wide);
                 let n = Expr::new(ExprKind::Cast(Box::new(n)), wide);
-                let op = if subtract { ArithOp::Subtract } else { ArithOp::Add };
-                let sides = Box::new([value.clone(), n]);
-                (value, Expr::new(ExprKind::Arith { op, sides }, wide))
+                let limit = frame_limit(&value, n, subtract);
+                (value, limit)
             }
         };
         Ok(Edge::Value { value, limit, descending: *descending, before })

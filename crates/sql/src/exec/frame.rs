@@ -97,8 +97,9 @@ impl<'p> Frames<'p> {
         let own_is_null = push_key(value, *descending, partition.needed(n), self.at, env, row_key)?;
         let limit_is_null =
             push_key(limit, *descending, partition.needed(n), self.at, env, limit_key)?;
-        // A limit beyond all dates is NULL. The side stays, or goes to the end of the dates, which
-        // lie before the rows of NULL in descending order, and behind them in ascending order.
+        // A limit beyond all dates or doubles is NULL. The side stays, or goes to the end of these,
+        // which lie before the rows of NULL in descending order, and behind them in ascending
+        // order.
         let beyond = limit_is_null && !own_is_null;
         while side.place < partition.rows() {
             let row = partition.needed(side.place);

@@ -5,6 +5,9 @@
 //!
 //! **EXEC-1** A statement that fails has changed nothing: its changes are rolled back. If the
 //! transaction is the victim of a deadlock, the whole transaction is rolled back.
+//! **CONST-1** No plan decides whether a constant is an error that is no date where a date is
+//! compared with it, or that the comparison's character set lacks. An index is searched for it, and
+//! a scan meets it only in rows that other conditions leave: the statement meets it before.
 //! **EXEC-2** No evaluation is under way across an `.await`. An evaluation that needs something
 //! slow ends, and begins again when it is there ([`correlated`]). Its rows stay meanwhile: only the
 //! cursors of the slow thing move.
@@ -144,6 +147,11 @@ pub async fn run(
     cx.trx.writes_temporary = is_refused;
     let start = cx.trx.savepoint();
     let outcome = match &plan.body {
+        _ if !plan.constants.is_empty()
+            && let Err(e) = meet_constants(cx, plan, params) =>
+        {
+            Err(e)
+        }
         Statement::Select(select) => select::run(cx, select, &plan.columns, params, sink).await,
         Statement::Update(update) => update::run(cx, update, params).await,
         Statement::Insert(insert) => match &insert.rows {
@@ -173,6 +181,24 @@ pub async fn run(
     };
     cx.trx.release_counter();
     outcome
+}
+
+/// Meets the constants of the plan's comparisons (CONST-1).
+fn meet_constants(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>]) -> Result<()> {
+    const NO_SUCH_VALUE: [u16; 4] = [1267, 1270, 1271, 1525];
+    let (warnings, mark) = (cx.env.session.warnings.count(), cx.env.held());
+    for constant in &plan.constants {
+        let met = Eval::new(Scope::new(params), &mut cx.env).eval(constant).err();
+        cx.env.release_to(mark);
+        if let Some(error) = met.filter(|e| NO_SUCH_VALUE.contains(&e.code)) {
+            return Err(error);
+        }
+    }
+    if cx.env.session.warnings.count() > warnings {
+        // Their comparisons warn again where they are evaluated.
+        cx.env.session.warnings.cut_to(warnings);
+    }
+    Ok(())
 }
 
 /// Sends rows that the plan has (EXPLAIN).

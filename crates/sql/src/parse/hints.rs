@@ -17,6 +17,13 @@ pub struct Hints {
 }
 
 const TOKENS_PER_LOOK: u32 = 4096;
+/// The most warnings that a statement's hints give: as many as `max_error_count` is where nobody
+/// sets it. Those behind are neither worded nor kept.
+const MOST_WARNINGS: usize = 1024;
+/// The characters of the text that a warning shows, and the most bytes of a character.
+const SHOWN_CHARS: usize = 80;
+const MOST_BYTES: usize = 4;
+const LIMIT: &str = "MAX_EXECUTION_TIME";
 const NOT_TOP_LEVEL: &str =
     "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
 /// MySQL's hints that the server ignores.
@@ -41,7 +48,7 @@ pub fn read(
     if memchr::memmem::find(&text[start..], b"/*+").is_none() {
         return Ok(None);
     }
-    let mut reader = Reader { hints: Hints::default(), mode, text };
+    let mut reader = Reader { hints: Hints::default(), mode, text, counted: 0, line: 1 };
     let mut lexer = Lexer::at(text, start, mode);
     let mut word = lexer.next_token();
     // Parentheses and EXPLAIN with its options may stand before the first SELECT of a statement.
@@ -79,6 +86,9 @@ struct Reader<'t> {
     hints: Hints,
     mode: SqlMode,
     text: &'t [u8],
+    /// The place up to which lines are counted, and its line.
+    counted: usize,
+    line: usize,
 }
 
 impl Reader<'_> {
@@ -89,62 +99,80 @@ impl Reader<'_> {
             if name.kind == TokenKind::End {
                 return;
             }
-            let word = String::from_utf8_lossy(name.text(self.text)).to_ascii_uppercase();
-            let known = name.kind == TokenKind::Word
-                && (word == "MAX_EXECUTION_TIME" || OTHERS.contains(&&*word));
-            let inside = if known { self.parentheses(&mut lexer) } else { None };
-            match inside.as_deref() {
-                Some([number])
-                    if word == "MAX_EXECUTION_TIME" && number.kind == TokenKind::Integer =>
-                {
-                    self.limit(*number, top_level)
+            let is = |word: &str| {
+                name.kind == TokenKind::Word
+                    && name.text(self.text).eq_ignore_ascii_case(word.as_bytes())
+            };
+            let is_limit = is(LIMIT);
+            let other = OTHERS.iter().find(|word| is(word));
+            let known = is_limit || other.is_some();
+            match (if known { self.parentheses(&mut lexer) } else { None }, other) {
+                (Some(Some(number)), None) if number.kind == TokenKind::Integer => {
+                    self.limit(number, top_level)
                 }
-                Some(_) if word != "MAX_EXECUTION_TIME" => {
+                (Some(_), Some(word)) => self.warn(|_| {
                     let e = SqlError::unsupported(format!("the optimizer hint {word}"));
-                    self.hints.warnings.push((e.code, e.message.into()));
-                }
+                    (e.code, e.message.into())
+                }),
                 _ => return self.no_hint(if known { lexer.next_token() } else { name }),
             }
         }
     }
-    /// The tokens of a list in parentheses.
-    fn parentheses(&self, lexer: &mut Lexer<'_>) -> Option<Vec<Token>> {
+    /// The token in parentheses, if it is the only one.
+    fn parentheses(&self, lexer: &mut Lexer<'_>) -> Option<Option<Token>> {
         if lexer.next_token().text(self.text) != b"(" {
             return None;
         }
-        let (mut inside, mut depth) = (Vec::new(), 0);
+        let (mut first, mut count, mut depth) = (None, 0usize, 0usize);
         loop {
             let token = lexer.next_token();
             match token.text(self.text) {
                 _ if token.kind == TokenKind::End => return None,
-                b")" if depth == 0 => return Some(inside),
+                b")" if depth == 0 => return Some(first.filter(|_| count == 1)),
                 b")" => depth -= 1,
                 b"(" => depth += 1,
                 _ => {}
             }
-            inside.push(token);
+            first.get_or_insert(token);
+            count += 1;
+        }
+    }
+    /// Adds a warning, if there is room for it.
+    fn warn(&mut self, warning: impl FnOnce(&mut Reader<'_>) -> (u16, String)) {
+        if self.hints.warnings.len() < MOST_WARNINGS {
+            let warning = warning(self);
+            self.hints.warnings.push(warning);
         }
     }
     fn limit(&mut self, number: Token, top_level: bool) {
-        let text = String::from_utf8_lossy(number.text(self.text)).into_owned();
-        let warning = match text.parse::<u32>() {
+        let number = std::str::from_utf8(number.text(self.text)).unwrap_or_default();
+        let warning = match number.parse::<u32>() {
             Err(_) => (3124, "Unsupported MAX_EXECUTION_TIME".to_string()),
             Ok(_) if !top_level => (3125, NOT_TOP_LEVEL.to_string()),
-            Ok(_) if self.hints.max_execution_time_ms.is_some() => (
+            Ok(ms) if self.hints.max_execution_time_ms.is_some() => (
                 3126,
-                format!("Hint MAX_EXECUTION_TIME({text})  is ignored as conflicting/duplicated"),
+                format!("Hint MAX_EXECUTION_TIME({ms})  is ignored as conflicting/duplicated"),
             ),
             Ok(ms) => return self.hints.max_execution_time_ms = Some(ms.into()),
         };
-        self.hints.warnings.push(warning);
+        self.warn(|_| warning);
     }
     fn no_hint(&mut self, at: Token) {
-        let start = (at.start as usize).min(self.text.len());
-        let near: String = String::from_utf8_lossy(&self.text[start..]).chars().take(80).collect();
-        let line = 1 + self.text[..start].iter().filter(|b| **b == b'\n').count();
-        self.hints
-            .warnings
-            .push((1064, format!("Optimizer hint syntax error near '{near}' at line {line}")));
+        self.warn(|reader| {
+            let start = (at.start as usize).min(reader.text.len());
+            let shown = &reader.text[start..];
+            let shown = &shown[..shown.len().min(SHOWN_CHARS * MOST_BYTES)];
+            let near: String = String::from_utf8_lossy(shown).chars().take(SHOWN_CHARS).collect();
+            let line = reader.line_of(start);
+            (1064, format!("Optimizer hint syntax error near '{near}' at line {line}"))
+        });
+    }
+    /// The line of a place, which is not before those that were asked for earlier.
+    fn line_of(&mut self, place: usize) -> usize {
+        let behind = &self.text[self.counted.min(place)..place];
+        self.line += memchr::memchr_iter(b'\n', behind).count();
+        self.counted = place;
+        self.line
     }
 }
 
@@ -186,6 +214,24 @@ mod tests {
         // Comments that are not hints, because of their place, or because they are in a string.
         assert_eq!(hints("SELECT 1 /*+ MAX_EXECUTION_TIME(10) */"), (None, vec![]));
         assert_eq!(hints("SELECT '/*+ MAX_EXECUTION_TIME(10) */'"), (None, vec![]));
+    }
+
+    /// Many wrong hints, and long ones, give few warnings, which are short.
+    #[test]
+    fn warnings_are_bounded() {
+        let wrong = format!("SELECT /*+ {} */\n1\nUNION ", "é".repeat(1000));
+        let text = wrong.repeat(MOST_WARNINGS + 100) + "SELECT 1";
+        let process = &*crate::processes::Processes::new().add("localhost", 0);
+        let bounds = Bounds { memory: usize::MAX, process };
+        let found = read(text.as_bytes(), 0, SqlMode::default(), bounds);
+        let warnings = found.unwrap().unwrap().warnings;
+        assert_eq!(warnings.len(), MOST_WARNINGS);
+        let line = 2 * (MOST_WARNINGS - 1) + 1;
+        let near = "é".repeat(SHOWN_CHARS);
+        let last = format!("Optimizer hint syntax error near '{near}' at line {line}");
+        assert_eq!(warnings.last().unwrap(), &(1064, last));
+        let text = format!("SELECT /*+ BKA({}) */ 1", "t,".repeat(100_000));
+        assert_eq!(hints(&text), (None, vec![1235]));
     }
 
     #[test]

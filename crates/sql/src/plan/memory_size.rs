@@ -42,6 +42,7 @@ impl Plan {
         size_of::<Plan>()
             + columns(&self.columns)
             + size_of_val(&self.param_types[..])
+            + s.exprs(&self.constants)
             + size_of_val(&self.tables[..])
             + body
     }

@@ -68,6 +68,9 @@ pub struct Plan {
     /// The parameters whose types only their values tell, with the types that this plan assumes
     /// (BIND-3).
     pub untyped: Box<[(u32, ExprType)]>,
+    /// What a comparison makes of constants: dates, and texts of a character set. A constant that
+    /// is none is an error before the first row (CONST-1).
+    pub constants: Box<[Expr]>,
     /// The tables that the plan reads or writes, each once: for metadata locks and PLAN-2.
     pub tables: Vec<TableUse>,
     /// The views that the statement names, and those that these name, each once.

@@ -188,6 +188,7 @@ impl Session {
             params: plan.params,
             param_types: Vec::new(),
             untyped: plan.untyped.clone(),
+            constants: plan.constants.clone(),
             tables: plan.tables.clone(),
             views: plan.views.clone(),
             cacheable: false,

@@ -119,6 +119,7 @@ impl Session {
             params: plan.params,
             param_types: Vec::new(),
             untyped: plan.untyped.clone(),
+            constants: plan.constants.clone(),
             tables,
             views: plan.views.clone(),
             cacheable: false,

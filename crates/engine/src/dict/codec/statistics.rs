@@ -1,6 +1,6 @@
 //! The record of a table's statistics. The table in [`codec`](super) describes it.
 use super::{CRITICAL, Decoded, Fields, checked, fields, u64_of, with_checksum};
-use crate::dict::stored_statistics::{StoredIndex, StoredStatistics};
+use crate::dict::stored_statistics::{Counted, StoredIndex, StoredStatistics};
 
 /// The field by which a record is that of statistics, and none of a table or of a histogram.
 const STATISTICS: u16 = CRITICAL + 4;
@@ -17,6 +17,8 @@ pub(in crate::dict) fn encode_statistics(s: &StoredStatistics) -> Vec<u8> {
         let numbers = std::iter::once(&index.id).chain(&index.distinct);
         own.put(3, &numbers.flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
     }
+    let counts = [s.changes, s.counted.rows, s.counted.changes];
+    own.put(4, counts.map(u64::to_le_bytes).as_flattened());
     with_checksum(STATISTICS, &own.0)
 }
 
@@ -24,24 +26,38 @@ pub(in crate::dict) fn encode_statistics(s: &StoredStatistics) -> Vec<u8> {
 /// that no table can have.
 pub(in crate::dict) fn decode_statistics(body: &[u8]) -> Decoded<StoredStatistics> {
     let own = checked("record of statistics", STATISTICS, body)?;
-    let (mut table, mut rows, mut indexes) = (None, None, Vec::new());
+    let (mut table, mut rows, mut indexes, mut counts) = (None, None, Vec::new(), None);
     fields("statistics", own, |tag, b| {
         match tag {
             1 => table = Some(u64_of("table", b)?),
             2 => rows = Some(u64_of("number of rows", b)?),
             3 if indexes.len() < MOST_INDEXES => indexes.push(b),
             3 => return Err(format!("it has more than {MOST_INDEXES} indexes")),
+            4 => counts = Some(counts_of(b)?),
             _ => return Ok(false),
         }
         Ok(true)
     })?;
-    let rows = rows.filter(|rows| i64::try_from(*rows).is_ok());
+    let is_number_of_rows = |rows: &u64| i64::try_from(*rows).is_ok();
+    let rows = rows.filter(is_number_of_rows);
     let rows = rows.ok_or("it has no number of rows that a table may have")?;
+    let [changes, counted, changes_counted] = counts.unwrap_or([0, rows, 0]);
+    if !is_number_of_rows(&counted) {
+        return Err("it has counted more rows than a table may have".into());
+    }
     Ok(StoredStatistics {
         table: table.ok_or("it names no table")?,
         rows,
+        changes,
+        counted: Counted { rows: counted, changes: changes_counted },
         indexes: indexes.into_iter().map(|b| index(rows, b)).collect::<Decoded<_>>()?,
     })
+}
+fn counts_of(b: &[u8]) -> Decoded<[u64; 3]> {
+    match b.as_chunks::<8>() {
+        ([a, b, c], []) => Ok([*a, *b, *c].map(u64::from_le_bytes)),
+        _ => Err("its counts are not three numbers".into()),
+    }
 }
 /// More columns have more different values, but no more than the table has rows.
 fn index(rows: u64, b: &[u8]) -> Decoded<StoredIndex> {
@@ -69,6 +85,8 @@ mod tests {
         StoredStatistics {
             table: 1024,
             rows: 1000,
+            changes: 7,
+            counted: Counted { rows: 1040, changes: 300 },
             indexes: vec![index(1025, &[1000]), index(1 << 40, &[1, 10, 10])],
         }
     }
@@ -87,9 +105,19 @@ mod tests {
         };
         assert!(decoded(none).is_ok());
         assert!(decoded(|s| s.indexes.clear()).is_ok(), "a table without an index");
-        let wrong: [fn(&mut StoredStatistics); 9] = [
+        let mut earlier = Fields::nested();
+        earlier.put(1, &1024u64.to_le_bytes());
+        earlier.put(2, &1000u64.to_le_bytes());
+        let counted = decode_statistics(&with_checksum(STATISTICS, &earlier.0)).unwrap().counted;
+        assert_eq!(
+            counted,
+            Counted { rows: 1000, changes: 0 },
+            "earlier programs count no changes"
+        );
+        let wrong: [fn(&mut StoredStatistics); 10] = [
             |s| s.rows = u64::MAX,
             |s| s.rows = 0,
+            |s| s.counted.rows = 1 << 63,
             |s| s.rows = 999,
             |s| s.indexes[1].distinct[0] = 0,
             |s| s.indexes[1].distinct[2] = u64::MAX,

@@ -4,6 +4,7 @@ use crate::dict::index_build::Building;
 use crate::lock::Mode;
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::small_engine::*;
+use crate::trx::Trx;
 use redolith_disk::{Disk, RealDisk};
 use redolith_types::{IndexDef, TableDef, Value};
 
@@ -48,10 +49,13 @@ async fn found(e: &Arc<Engine>, name: &str) -> Arc<Table> {
 /// Gives the table rows with these ids, of which ten have one k.
 async fn fill(e: &Arc<Engine>, t: &Arc<Table>, ids: std::ops::Range<i64>) {
     let mut trx = begin(e);
+    fill_in(&mut trx, t, ids).await;
+    commit(&mut trx).await;
+}
+async fn fill_in(trx: &mut Trx, t: &Arc<Table>, ids: std::ops::Range<i64>) {
     for id in ids {
         trx.insert(t, &row(t, id, id / 10)).await.unwrap();
     }
-    commit(&mut trx).await;
 }
 async fn filled(e: &Arc<Engine>) -> Arc<Table> {
     let t = table(e).await;
@@ -124,7 +128,7 @@ fn statistics_are_the_same_after_a_restart() {
     let small = small.again();
     small.run(async |e| {
         let t = found(&e, "t").await;
-        assert_eq!(t.rows.load(Relaxed), ROWS);
+        assert_eq!(t.rows.load(Relaxed), ROWS + 150, "the shutdown has stored it");
         assert!(t.statistics().is_none(), "nobody has wanted any");
         assert_eq!(e.distinct_values(&t, 1).await.unwrap(), before.clone().unwrap().1[1]);
         let made = e.ready_statistics(&t).await;
@@ -134,7 +138,7 @@ fn statistics_are_the_same_after_a_restart() {
         assert!(!made.are_current(&t));
         e.keep_statistics(false).await;
         let made = t.statistics().unwrap();
-        assert_eq!(made.rows, 2 * ROWS as u64 - 150);
+        assert_eq!(made.rows, 2 * ROWS as u64);
         assert!(made.are_current(&t) && made.stored.load(Acquire));
         // At the end of the engine all is stored that is not yet, without another look.
         e.sample_statistics(&t).await;
@@ -144,11 +148,79 @@ fn statistics_are_the_same_after_a_restart() {
     small.run(async |e| {
         let t = found(&e, "t").await;
         let kept = e.dict.stored_statistics(t.id).unwrap();
-        assert_eq!(kept.rows, 2 * ROWS as u64 - 150);
-        // The tree tells of three times as many rows, and the statistics are made anew.
-        assert!(t.rows.load(Relaxed) > 3 * ROWS);
+        assert_eq!(kept.rows, 2 * ROWS as u64);
+        // The table has three times as many rows, and the statistics are made anew.
+        assert_eq!(t.rows.load(Relaxed), 6 * ROWS);
         assert!(e.kept_statistics(&t).is_none());
-        assert!(e.ready_statistics(&t).await.rows > 3 * ROWS as u64);
+        assert_eq!(e.ready_statistics(&t).await.rows, 6 * ROWS as u64);
+    });
+    small.close();
+}
+/// Tests STATS-5.
+#[test]
+fn changed_rows_make_statistics_old() {
+    let small = Quiet::open("statistics-changes");
+    let few = ROWS / 20 + FEW_ROWS as i64 / 2;
+    small.run(async |e| {
+        let t = filled(&e).await;
+        let made = e.ready_statistics(&t).await;
+        e.keep_statistics(false).await;
+        let mut trx = begin(&e);
+        // The values of no index change, and what is taken back is not there.
+        for id in 0..ROWS {
+            update(&mut trx, &t, id, id / 10).await;
+        }
+        let start = trx.savepoint();
+        fill_in(&mut trx, &t, ROWS..2 * ROWS).await;
+        trx.rollback_to(start).await.unwrap();
+        assert!(!made.are_old(&t));
+        // Half of what makes them old: one row goes, another comes.
+        for id in 0..few / 2 {
+            let at = locked(&mut trx, &t, id).await;
+            trx.delete(&t, at.row()).await.unwrap();
+        }
+        fill_in(&mut trx, &t, ROWS..ROWS + few / 2).await;
+        commit(&mut trx).await;
+        assert!(!made.are_old(&t));
+        e.keep_statistics(false).await;
+        assert!(Arc::ptr_eq(&made, &t.statistics().unwrap()));
+    });
+    let small = small.again();
+    small.run(async |e| {
+        // The other half, after a restart: values of an index change.
+        let t = found(&e, "t").await;
+        let made = e.ready_statistics(&t).await;
+        let kept = e.dict.stored_statistics(t.id).unwrap();
+        assert_eq!((made.rows, made.changes), (ROWS as u64, 0));
+        assert_eq!(kept.counted, Counted { rows: ROWS as u64, changes: few as u64 });
+        let mut trx = begin(&e);
+        for id in 0..few {
+            update(&mut trx, &t, ROWS / 2 + id, ROWS + id).await;
+        }
+        commit(&mut trx).await;
+        assert!(!made.are_old(&t), "no more than a tenth");
+        let mut trx = begin(&e);
+        update(&mut trx, &t, ROWS / 2, 2 * ROWS).await;
+        commit(&mut trx).await;
+        assert!(made.are_current(&t), "statements use them until there are newer ones");
+        assert!(made.are_old(&t));
+        e.dict.statistics_settings.auto_recalc.store(false, Relaxed);
+        e.keep_statistics(false).await;
+        assert!(made.are_current(&t), "only ANALYZE TABLE makes newer ones");
+        e.dict.statistics_settings.auto_recalc.store(true, Relaxed);
+        e.keep_statistics(false).await;
+        assert!(!made.are_current(&t));
+        let newer = t.statistics().unwrap();
+        assert!(newer.are_current(&t) && !newer.are_old(&t) && newer.stored.load(Acquire));
+        assert!(newer.distinct(1).unwrap()[0] > made.distinct(1).unwrap()[0]);
+        // The task stores counts that are far from those that it has stored, and only these.
+        fill(&e, &t, 2 * ROWS..2 * ROWS + 20).await;
+        e.keep_statistics(false).await;
+        assert_eq!(e.dict.stored_statistics(t.id).unwrap().counted.rows, ROWS as u64);
+        fill(&e, &t, 2 * ROWS + 20..2 * ROWS + 150).await;
+        e.keep_statistics(false).await;
+        assert_eq!(e.dict.stored_statistics(t.id).unwrap().counted.rows, ROWS as u64 + 150);
+        assert_eq!(e.dict.stored_statistics(t.id).unwrap().rows, ROWS as u64);
     });
     small.close();
 }

@@ -13,6 +13,9 @@ use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+/// Texts that are shorter are compared within the step of their node.
+const COUNTED: usize = 1024;
+
 fn temporal_name(how: CompareAs) -> &'static str {
     match how {
         CompareAs::Date => "date",
@@ -86,10 +89,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let (a, b) = (self.double(a)?, self.double(b)?);
                 return Ok(a.partial_cmp(&b));
             }
-            CompareAs::String(collation) => {
-                let (collation, a, b) = self.strings(collation, left, right);
-                collation.compare(&a, &b)
-            }
+            CompareAs::String(collation) => self.text_order(collation, left, right)?,
             CompareAs::Date | CompareAs::DateTime | CompareAs::Time => {
                 return self.moments(how, left, right);
             }
@@ -105,8 +105,7 @@ impl<'v> Eval<'v, '_, '_> {
                 match (a, b) {
                     (Value::Json(_), _) | (_, Value::Json(_)) => self.json_order(left, right)?,
                     (Value::Bytes(_), Value::Bytes(_)) => {
-                        let (collation, a, b) = self.strings(collation, left, right);
-                        collation.compare(&a, &b)
+                        self.text_order(collation, left, right)?
                     }
                     (Value::Bytes(_), other) if !is_temporal(other) => {
                         self.check_number(left)?;
@@ -120,6 +119,25 @@ impl<'v> Eval<'v, '_, '_> {
                 }
             }
         }))
+    }
+
+    /// The order of two texts.
+    #[inline]
+    fn text_order(
+        &mut self,
+        collation: Collation,
+        left: (&Expr, &Value<'_>),
+        right: (&Expr, &Value<'_>),
+    ) -> Result<Ordering> {
+        let (collation, a, b) = self.strings(collation, left, right);
+        self.count_compared(&a, &b)?;
+        Ok(collation.compare(&a, &b))
+    }
+    /// Counts the work on two texts that are compared. The shorter one is looked at (PACE-3).
+    #[inline]
+    fn count_compared(&mut self, a: &[u8], b: &[u8]) -> Result<()> {
+        let bytes = a.len().min(b.len());
+        if bytes < COUNTED { Ok(()) } else { self.env.bytes(bytes) }
     }
 
     fn moments(
@@ -362,7 +380,10 @@ impl<'v> Eval<'v, '_, '_> {
                     unknown = true;
                     continue;
                 }
-                Some(other) => collation.equal(text, &other),
+                Some(other) => {
+                    self.count_compared(text, &other)?;
+                    collation.equal(text, &other)
+                }
                 None => {
                     let how = CompareAs::String(collation);
                     self.order(how, (value, v), (item_expr, item))? == Some(Ordering::Equal)
@@ -384,7 +405,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let mut unknown = false;
         for item_expr in list {
-            let how = compare_sides(value, item_expr, IN)?;
+            let how = compare_sides(value, as_written(item_expr), IN)?;
             let item = self.operand(how, item_expr)?;
             let v = match how {
                 CompareAs::Int | CompareAs::Decimal | CompareAs::Double => match &as_number {
@@ -408,12 +429,10 @@ impl<'v> Eval<'v, '_, '_> {
         if matches!(value.as_literal(), Some(Value::Null)) {
             return Ok(None);
         }
-        let above =
-            self.order_by(compare_sides(value, low, "BETWEEN")?, value, low)?.map(Ordering::is_ge);
+        let how = |bound| compare_sides(value, as_written(bound), "BETWEEN");
+        let above = self.order_by(how(low)?, value, low)?.map(Ordering::is_ge);
         // The high bound is evaluated even if the low bound has decided, as in `between`.
-        let below = self
-            .order_by(compare_sides(value, high, "BETWEEN")?, value, high)?
-            .map(Ordering::is_le);
+        let below = self.order_by(how(high)?, value, high)?.map(Ordering::is_le);
         let refused = [above, below].contains(&Some(false));
         Ok(if refused { Some(false) } else { above.and(below) })
     }
@@ -501,6 +520,15 @@ impl<'v> Eval<'v, '_, '_> {
             (Value::UInt(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),
             (value, _) => super::coerce(value, &node.ty, self.env),
         })
+    }
+}
+
+/// The constant that has become a year, whose kind decides the comparison: '0.1' beside other items
+/// is no year, and no integer either.
+fn as_written(e: &Expr) -> &Expr {
+    match &e.kind {
+        ExprKind::ConvertTo(constant) if e.ty.kind == Kind::Year => constant,
+        _ => e,
     }
 }
 

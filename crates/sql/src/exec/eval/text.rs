@@ -3,6 +3,7 @@ use super::Eval;
 use super::locale::NumberStyle;
 use crate::bind::collation_mix::collation_of;
 use crate::error::{Result, SqlError};
+use crate::exec::pace::LONG;
 use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Value};
@@ -176,6 +177,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let start = to.prefix_len(&text, skip);
         let text = &text[start..];
+        self.weighs(text.len() + part.len())?;
         if to.is_utf8() && !(text.is_ascii() && part.is_ascii()) {
             let (text, part) =
                 (weights_with_lengths(collation, text), weights_with_lengths(collation, &part));
@@ -186,6 +188,12 @@ impl<'v> Eval<'v, '_, '_> {
         let (text, part) = (collation.weight_bytes(text), collation.weight_bytes(&part));
         let position = |at: usize| skip + to.char_count(&text[..at]) + 1;
         Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64))
+    }
+    /// Counts and charges the weights of texts of so many bytes, and the lengths between them. The
+    /// weights of a text are about as long as the text.
+    fn weighs(&mut self, bytes: usize) -> Result<()> {
+        self.env.bytes(bytes)?;
+        if bytes >= LONG { self.env.charge(bytes.saturating_mul(3)) } else { Ok(()) }
     }
     fn find_in_set(&mut self, wanted: &'v Expr, list: &'v Expr) -> Result<Value<'v>> {
         let function = Function::FindInSet;

@@ -247,6 +247,26 @@ fn evaluations_leave_their_worker_and_are_killed() {
     assert_eq!(watched.watch(|| execute(s, id, &[Value::Int(1)])), ["error 1317"]);
 }
 
+/// Tests PACE-3: 2,500 comparisons are few steps, and each is of 50,000 bytes.
+#[test]
+fn comparisons_of_long_texts_are_killed() {
+    const PAUSES: u64 = 100;
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    for text in [
+        "CREATE TABLE l (id INT PRIMARY KEY AUTO_INCREMENT, c MEDIUMTEXT, d MEDIUMTEXT)",
+        "INSERT INTO l (c, d) VALUES (CONCAT(REPEAT('a', 50000), 'y'), \
+            CONCAT(REPEAT('A', 50000), 'z'))",
+    ] {
+        assert!(lines(s, text)[0].starts_with("ok"), "{text}");
+    }
+    for _ in 0..6 {
+        lines(s, "INSERT INTO l (c, d) SELECT c, d FROM l WHERE id <= 25");
+    }
+    let text = "SELECT COUNT(*) FROM l WHERE d > ALL (SELECT c FROM l)";
+    assert_eq!(watched.killed_after(PAUSES, s, text), "error 1317");
+}
+
 #[test]
 fn an_expression_that_a_column_has_by_default_leaves_its_worker() {
     let watched = Watched::new();

@@ -22,6 +22,8 @@ const GROWING: &[&str] = &[
     "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
     "SELECT 'x' IN (SELECT c FROM big)",
     "SELECT LENGTH(CONCAT(REPEAT('a', 400000), REPEAT('b', 400000), REPEAT('c', 400000)))",
+    "SELECT LOCATE('b', REPEAT('é', 150000))",
+    "SELECT INSTR(CONVERT(REPEAT('a', 300000) USING latin1), 'b')",
     "SELECT REPEAT('a', 400000) = 'x' OR CONCAT(REPEAT('b', 600000), REPEAT('a', 600000)) = 'y'",
     // The row exists twice while it is sent.
     "SELECT REPEAT('a', 400000), REPEAT('b', 400000)",
