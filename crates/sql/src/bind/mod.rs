@@ -33,6 +33,7 @@ mod explained;
 mod expr;
 mod from;
 mod function;
+mod generated_columns;
 mod group;
 mod hash_join;
 mod index_def;

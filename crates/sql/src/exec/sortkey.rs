@@ -48,7 +48,11 @@ pub fn push(
 #[inline]
 fn make_room(more: usize, out: &mut Vec<u8>, memory: &mut Account) -> Result<()> {
     let wanted = out.len() + more.max(SHORT_VALUE);
-    if wanted <= LONG_ROW.max(out.capacity()) { Ok(()) } else { make_long_room(wanted, out, memory) }
+    if wanted <= LONG_ROW.max(out.capacity()) {
+        Ok(())
+    } else {
+        make_long_room(wanted, out, memory)
+    }
 }
 #[cold]
 fn make_long_room(wanted: usize, out: &mut Vec<u8>, memory: &mut Account) -> Result<()> {

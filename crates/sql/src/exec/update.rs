@@ -9,7 +9,7 @@ use super::long_rows::{self, LONG_ROW};
 use super::rows_to_change::RowsToChange;
 use super::scan::Scan;
 use super::subquery::Found;
-use super::{ExecContext, check, column_conversion, select, view_check};
+use super::{ExecContext, check, column_conversion, generated_columns, select, view_check};
 use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, Constraints, Limit, UpdatePlan, ViewCheck};
 use crate::session_state::{Done, Outcome};
@@ -111,6 +111,10 @@ async fn change(
     for column in &plan.on_update_now {
         let ty = &info.def.columns[*column as usize].ty;
         changes.push((*column as usize, now_for(ty, &mut cx.env)));
+    }
+    if let (Some(generated), Row::Stored { payload, .. }) = (&plan.generated_columns, current) {
+        let env = &mut cx.env;
+        generated_columns::recalculate(generated, info, payload, &mut changes, false, env)?;
     }
     if plan.check.is_some() || plan.constraints.is_some() {
         let checks = (plan.check.as_deref(), plan.constraints.as_deref());
