@@ -336,8 +336,8 @@ errors! {
         to auto-increment column.";
     generated_column_named_function(column, function) = 3763, "Expression of generated column \
         '{column}' contains a disallowed function: {function}.";
-    generated_column_row(column) = 3764, "Expression of generated column '{column}' cannot refer to \
-        a row value.";
+    generated_column_row(column) = 3764, "Expression of generated column '{column}' cannot refer \
+        to a row value.";
     generated_column_variable(column) = 3765, "Expression of generated column '{column}' cannot \
         refer user or system variables.";
     check_names_other_column(name) = 3813, "Column check constraint '{name}' references other \

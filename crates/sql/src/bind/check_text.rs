@@ -301,7 +301,10 @@ impl<'e> Writer<'_, '_, 'e> {
         let value = self.binder.literal_value(number)?;
         let bytes = value.to_bytes();
         match std::str::from_utf8(&bytes) {
-            Ok(text) if text.is_ascii() && self.binder.parsed.literal_kind(number).is_string() => {
+            Ok(text)
+                if (text.is_ascii() || charset == Charset::Utf8mb4)
+                    && self.binder.parsed.literal_kind(number).is_string() =>
+            {
                 let text = format!("_{}{}", charset.name(), quoted_text(text));
                 self.put(&text);
             }
