@@ -171,7 +171,8 @@ def generated_columns(c):
     for image in ('FULL', 'MINIMAL', 'NOBLOB'):
         c.query(f'SET binlog_row_image = {image}')
         for text in (
-            "INSERT INTO d.generated (id, a, s) VALUES (1, 1, 'x'), (2, 9000, 'yz'), (3, NULL, 'z')",
+            "INSERT INTO d.generated (id, a, s) VALUES (1, 1, 'x'), (2, 9000, 'yz')",
+            "INSERT INTO d.generated (id, a, s) VALUES (3, NULL, 'z')",
             'INSERT INTO d.generated (id, a, s)'
             ' SELECT id + 10, a + 1, s FROM d.generated WHERE a > 0',
             "INSERT INTO d.generated (id, a, s) VALUES (1, 5, 'q') ON DUPLICATE KEY UPDATE a = 70",

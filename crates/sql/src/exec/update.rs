@@ -119,10 +119,13 @@ async fn change(
     if plan.check.is_some() || plan.constraints.is_some() {
         let checks = (plan.check.as_deref(), plan.constraints.as_deref());
         if !may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
+            cx.env.release_to(mark);
             return Ok(());
         }
     }
     let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
+    // This is the charge for the values of generated columns.
+    cx.env.release_to(mark);
     tally.changed += changed as u64;
     Ok(())
 }

@@ -208,4 +208,20 @@ fn a_long_value_needs_the_memory_of_a_statement() {
         }
         assert_eq!(lines(&mut s, "SELECT LENGTH(g) FROM t"), [length], "{text}");
     }
+    // Rows give back what they were charged for, however many there are.
+    lines(&mut s, "DELETE FROM t");
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    for n in 0..30 {
+        let insert = format!("INSERT INTO t (s, n) VALUES ('01234567{n:02}', 9000)");
+        assert_eq!(lines(&mut s, &insert), ["ok 1 0"]);
+    }
+    let updates = [
+        "UPDATE t SET n = n + 1",
+        "UPDATE t SET n = n + 1 ORDER BY s DESC",
+        "UPDATE t, (SELECT 1 AS one) AS d SET n = n + one",
+    ];
+    for text in updates {
+        assert_eq!(lines(&mut s, text), ["ok 30 0"], "{text}");
+    }
+    assert_eq!(lines(&mut s, "SELECT SUM(LENGTH(g)) FROM t"), ["2700900"]);
 }
