@@ -106,6 +106,7 @@ impl Binder<'_> {
         if let Some(filter) = filter {
             let filter = self.condition(&Env::new(scope, Clause::Where), filter)?;
             flatten(self.with_zero_dates(filter, scope)?, &mut conjuncts);
+            self.use_indexed_expressions(scope, &mut conjuncts)?;
             // What runs a subquery for each row is decided last.
             conjuncts.sort_by_cached_key(Expr::has_dependent);
         }

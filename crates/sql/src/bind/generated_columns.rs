@@ -64,7 +64,12 @@ impl Binder<'_> {
     }
 
     /// Binds the expression of a generated column. Source 0 of the scope is the table.
-    fn generation(&mut self, scope: &Scope, table: &TableInfo, column: usize) -> Result<Expr> {
+    pub(super) fn generation(
+        &mut self,
+        scope: &Scope,
+        table: &TableInfo,
+        column: usize,
+    ) -> Result<Expr> {
         let def = &table.def.columns[column];
         let refused = || SqlError::generated_column_function(&def.name);
         let generation = def.generation.as_ref().ok_or_else(refused)?;

@@ -38,6 +38,7 @@ mod group;
 mod hash_join;
 mod index_def;
 mod index_union;
+mod indexed_expressions;
 mod insert;
 mod join_order;
 mod json_table;
