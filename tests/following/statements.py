@@ -159,6 +159,44 @@ def long_rows(c):
     c.query("UPDATE d.long_rows SET c = CONCAT(c, 'y') WHERE a = 3")
 
 
+def generated_columns(c):
+    """A replica gets the values of generated columns, or calculates the same."""
+    c.query(
+        'CREATE TABLE d.generated (id INT PRIMARY KEY, a INT, s VARCHAR(20),'
+        ' at DATETIME NULL ON UPDATE CURRENT_TIMESTAMP,'
+        ' g BIGINT GENERATED ALWAYS AS (a * 2) STORED, h INT AS (g + id) VIRTUAL,'
+        " k VARCHAR(40) AS (CONCAT(s, 'ü', a)) STORED, l LONGTEXT AS (REPEAT(s, a)) STORED,"
+        ' y INT AS (YEAR(at)) STORED, UNIQUE KEY (k), KEY (h))'
+    )
+    for image in ('FULL', 'MINIMAL', 'NOBLOB'):
+        c.query(f'SET binlog_row_image = {image}')
+        for text in (
+            "INSERT INTO d.generated (id, a, s) VALUES (1, 1, 'x'), (2, 9000, 'yz')",
+            "INSERT INTO d.generated (id, a, s) VALUES (3, NULL, 'z')",
+            'INSERT INTO d.generated (id, a, s)'
+            ' SELECT id + 10, a + 1, s FROM d.generated WHERE a > 0',
+            "INSERT INTO d.generated (id, a, s) VALUES (1, 5, 'q') ON DUPLICATE KEY UPDATE a = 70",
+            "REPLACE INTO d.generated (id, a, s) VALUES (90, 70, 'x')",
+            "UPDATE d.generated SET s = 'ß' WHERE g > 18000",
+            'UPDATE d.generated SET a = COALESCE(a, 0) + 1 ORDER BY id DESC',
+            'UPDATE d.generated, (SELECT 12 AS n) AS o SET a = 44 WHERE id = n',
+            'DELETE FROM d.generated WHERE h < 20 OR id > 12',
+        ):
+            c.query(text)
+        c.query('CREATE TABLE d.generated_two LIKE d.generated')
+        c.query('INSERT INTO d.generated_two (id, a, s, at) SELECT id, a, s, at FROM d.generated')
+        c.query('ALTER TABLE d.generated_two ADD COLUMN m INT AS (a + 1) STORED AFTER a')
+        c.query("INSERT INTO d.generated_two (id, a, s) VALUES (-1, 3, 'two')")
+        c.query(f'RENAME TABLE d.generated_two TO d.generated_{image}')
+        c.query('DELETE FROM d.generated')
+    c.query('SET binlog_row_image = FULL')
+    c.query("INSERT INTO d.generated (id, a, s) VALUES (1, 1, 'end')")
+    c.query(
+        'CREATE TABLE d.generated_select (n INT PRIMARY KEY, g INT AS (n * 3) STORED)'
+        ' SELECT id AS n FROM d.generated'
+    )
+
+
 def sets_of_characters(source):
     for n, (charset, collation, codec) in enumerate(COLLATIONS):
         c = source.connect()
@@ -262,7 +300,7 @@ def contexts(source):
 def run(source):
     c = source.connect()
     c.query('CREATE DATABASE d')
-    for act in (ways_to_insert, all_types, long_rows, sql_modes, engines):
+    for act in (ways_to_insert, all_types, long_rows, generated_columns, sql_modes, engines):
         act(c)
     sets_of_characters(source)
     contexts(source)

@@ -78,8 +78,8 @@ impl<K: Key, V: Value> TableDefinition<K, V> {
         }
     }
     /// Whether the stored table is the one defined. Names of columns do not matter, nor secondary
-    /// indexes, which the engine maintains. A table with check constraints, which only the server
-    /// knows how to check, is another one.
+    /// indexes, which the engine maintains. A table with check constraints or generated columns,
+    /// whose expressions only the server knows how to evaluate, is another one.
     pub(crate) fn check_stored(&self, stored: &TableDef) -> Result<()> {
         let wanted = self.stored();
         let same_key = stored
@@ -129,7 +129,10 @@ fn named(letter: &'static str, columns: Vec<Shape>) -> impl Iterator<Item = Colu
 fn is_column(stored: &Column, wanted: &Column) -> bool {
     let other_kind =
         ["text", "bytes"].contains(&stored.comment.as_str()) && stored.comment != wanted.comment;
-    stored.ty == wanted.ty && stored.nullable == wanted.nullable && !other_kind
+    stored.ty == wanted.ty
+        && stored.nullable == wanted.nullable
+        && stored.generation.is_none()
+        && !other_kind
 }
 /// The columns in SQL's words.
 fn described(table: &TableDef) -> String {
@@ -137,7 +140,9 @@ fn described(table: &TableDef) -> String {
         let null = if c.nullable { "" } else { " NOT NULL" };
         let comment =
             if c.comment.is_empty() { String::new() } else { format!(" COMMENT '{}'", c.comment) };
-        format!("{} {}{null}{comment}", c.name, c.ty.text())
+        let generation = c.generation.as_ref();
+        let generation = generation.map_or(String::new(), |g| format!(" AS ({})", g.expression));
+        format!("{} {}{generation}{null}{comment}", c.name, c.ty.text())
     };
     let mut parts: Vec<String> = table.columns.iter().map(column).collect();
     for index in table.indexes.iter().filter(|index| index.primary) {
@@ -251,7 +256,7 @@ impl<K: Key, V: Value> Table<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use redolith_types::CheckDef;
+    use redolith_types::{CheckDef, Generation};
 
     #[test]
     fn a_table_with_check_constraints_is_another_one() {
@@ -264,5 +269,15 @@ mod tests {
         stored.checks.push(check(true));
         let refused = wanted.check_stored(&stored).unwrap_err().to_string();
         assert!(refused.contains("CHECK ((`v` > 0))"), "{refused}");
+    }
+
+    #[test]
+    fn a_table_with_a_generated_column_is_another_one() {
+        let wanted = TableDefinition::<u64, u64>::new("t");
+        let mut stored = wanted.stored();
+        let expression = "(`k` + 1)".into();
+        stored.columns[1].generation = Some(Generation { expression, stored: true });
+        let refused = wanted.check_stored(&stored).unwrap_err().to_string();
+        assert!(refused.contains("AS ((`k` + 1))"), "{refused}");
     }
 }

@@ -324,6 +324,22 @@ errors! {
     separators_not_ascii() = 1638, "Non-ASCII separator arguments are not fully supported";
     check_not_boolean(name) = 3812, "An expression of non-boolean type specified to a check \
         constraint '{name}'.";
+    generated_column_function(column) = 3102, "Expression of generated column '{column}' contains \
+        a disallowed function.";
+    generated_column_value(column, table) = 3105, "The value specified for generated column \
+        '{column}' in table '{table}' is not allowed.";
+    not_for_generated_columns(what) = 3106, "'{what}' is not supported for generated columns.";
+    generated_column_not_prior() = 3107, "Generated column can refer only to generated columns \
+        defined prior to it.";
+    generated_column_needs(column) = 3108, "Column '{column}' has a generated column dependency.";
+    generated_column_of_auto_increment(column) = 3109, "Generated column '{column}' cannot refer \
+        to auto-increment column.";
+    generated_column_named_function(column, function) = 3763, "Expression of generated column \
+        '{column}' contains a disallowed function: {function}.";
+    generated_column_row(column) = 3764, "Expression of generated column '{column}' cannot refer \
+        to a row value.";
+    generated_column_variable(column) = 3765, "Expression of generated column '{column}' cannot \
+        refer user or system variables.";
     check_names_other_column(name) = 3813, "Column check constraint '{name}' references other \
         column.";
     check_function(name, function) = 3814, "An expression of a check constraint '{name}' contains \

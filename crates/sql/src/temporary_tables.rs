@@ -44,7 +44,10 @@ fn bytes_of(def: &TableDef) -> usize {
         }
         _ => 0,
     };
-    let of_column = |c: &Column| COLUMN_BYTES + 2 * (c.comment.len() + members(&c.ty));
+    let of_column = |c: &Column| {
+        let expression = c.generation.as_ref().map_or(0, |g| g.expression.len());
+        COLUMN_BYTES + 2 * (c.comment.len() + members(&c.ty) + expression)
+    };
     let columns: usize = def.columns.iter().map(of_column).sum();
     TABLE_BYTES + INDEX_BYTES * def.indexes.len() + columns + 2 * words
 }

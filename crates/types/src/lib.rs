@@ -25,7 +25,7 @@ pub use decimal::Decimal;
 pub use key::KeyLayout;
 pub use row::{EXTERNAL_LEN, MAX_VARIABLE, RowLayout};
 pub use schema::{
-    CheckDef, Column, DefaultValue, IndexColumn, IndexDef, StatisticsOptions, TableDef,
+    CheckDef, Column, DefaultValue, Generation, IndexColumn, IndexDef, StatisticsOptions, TableDef,
 };
 pub use sql_type::{IntSize, LobSize, Sign, SqlType};
 pub use store::{ConvertError, StoreMode, Stored, convert_for_column};

@@ -28,6 +28,20 @@ pub struct Column {
     pub on_update_now: bool,
     pub comment: String,
     pub invisible: bool,
+    /// What a generated column is calculated from. (Records of format 2 of the data directory,
+    /// which serde reads, have none.)
+    #[serde(skip)]
+    pub generation: Option<Generation>,
+}
+
+/// The expression of a generated column. The values of VIRTUAL columns are stored in the row as
+/// those of STORED columns are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generation {
+    /// SQL text in UTF-8, which means the same whatever the session's settings are.
+    pub expression: String,
+    /// STORED; false: VIRTUAL.
+    pub stored: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +127,7 @@ impl Column {
             on_update_now: false,
             comment: String::new(),
             invisible: false,
+            generation: None,
         }
     }
 

@@ -18,7 +18,8 @@
 //! | bucket | 1 least value and 2 greatest value (the same without), each a row of a table with one column of the type; 3 cumulative share f64; 4 different values u64 |
 //! | statistics' own | 1 table's id u64; 2 rows u64; 3 index, repeated: its id u64, and for its first column, its first two columns and so on the number of different values u64; 4 changes when they were made u64, rows and changes when they were stored u64 each |
 //! | tree | id u64, root u32, without tags |
-//! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
+//! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment; 0x8005 generation |
+//! | generation | 1 expression; 2 flags u8: 1 stored |
 //! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |
 //! | type | 1 kind u8 ([`kind`]); 2 length or size u32; 3 precision u8; 4 scale u8; 5 sign u8: 1 unsigned, 2 zerofill; 6 display width u8; 7 collation u16; 8 member, repeated |
 //! | check | 1 name; 2 condition; 3 flags u8: 1 not enforced |
@@ -37,8 +38,8 @@ pub(super) mod view;
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
 use crate::bytes::{u16_at, u32_at};
 use redolith_types::{
-    CheckDef, Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign,
-    SqlType, StatisticsOptions, TableDef,
+    CheckDef, Collation, Column, DefaultValue, Generation, IndexColumn, IndexDef, IntSize, LobSize,
+    Sign, SqlType, StatisticsOptions, TableDef,
 };
 use std::num::NonZeroU16;
 
@@ -48,6 +49,9 @@ const CRITICAL: u16 = 0x8000;
 /// The field of a check constraint. A program that did not know it would write rows that the
 /// constraint forbids.
 const CHECK: u16 = CRITICAL + 2;
+/// The field of a column's generation. A program that did not know it would write rows with other
+/// values than the expression's.
+const GENERATION: u16 = CRITICAL + 5;
 /// The field of a table's options about its statistics. They change no row, so a program that does
 /// not know them passes over them.
 const STATISTICS_OPTIONS: u16 = 13;
@@ -171,6 +175,12 @@ fn column(c: &Column) -> Vec<u8> {
         Some(DefaultValue::Expr(text)) => f.put(4, &[&[3], text.as_bytes()].concat()),
     }
     f.put_text(5, &c.comment);
+    if let Some(generation) = &c.generation {
+        let mut own = Fields::nested();
+        own.put_text(1, &generation.expression);
+        own.put(2, &[generation.stored as u8]);
+        f.put(GENERATION, &own.0);
+    }
     f.0
 }
 fn index(i: &IndexDef) -> Vec<u8> {
@@ -456,12 +466,32 @@ fn decode_column(b: &[u8]) -> Decoded<Column> {
             }
             4 => c.default = Some(decode_default(b)?),
             5 => c.comment = text_of("column's comment", b)?,
+            GENERATION => c.generation = Some(decode_generation(b)?),
             _ => return Ok(false),
         }
         Ok(true)
     })?;
+    let has_value = c.default.is_some() || c.auto_increment || c.on_update_now;
+    if c.generation.is_some() && has_value {
+        return Err(format!("generated column {} has a default value", c.name));
+    }
     c.ty = ty.ok_or_else(|| format!("column {} has no type", c.name))?;
     Ok(c)
+}
+fn decode_generation(b: &[u8]) -> Decoded<Generation> {
+    let mut g = Generation::default();
+    fields("generation of a column", b, |tag, b| {
+        match tag {
+            1 => g.expression = text_of("column's expression", b)?,
+            2 => g.stored = flags_of("flags of a column's generation", b, 1)? != 0,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    match g.expression.is_empty() {
+        true => Err("a generated column has no expression".into()),
+        false => Ok(g),
+    }
 }
 fn decode_default(b: &[u8]) -> Decoded<DefaultValue> {
     match b {
@@ -621,6 +651,10 @@ mod tests {
             (c.nullable, c.auto_increment) = (n % 2 == 0, n == 3);
             (c.on_update_now, c.invisible) = (n % 3 == 0, n % 5 == 0);
             c.comment = "x".repeat(n);
+            if c.default.is_none() && !c.auto_increment && !c.on_update_now {
+                let expression = format!("(`c{}` + 1)", n + 1);
+                c.generation = Some(Generation { expression, stored: n % 2 == 0 });
+            }
             c
         });
         let part = |column, prefix, desc| IndexColumn { column, prefix, desc };
@@ -690,6 +724,35 @@ mod tests {
         }
     }
 
+    /// A generated column has neither a default value nor an empty expression, and a program that
+    /// does not know all of a generation refuses it.
+    #[test]
+    fn a_generation_that_lies_is_an_error() {
+        let decoded = |c: &Column| decode_column(&column(c));
+        let generation =
+            |expression: &str| Some(Generation { expression: expression.into(), stored: true });
+        let mut c = Column::new("g", SqlType::Date);
+        c.generation = generation("(`a` + 1)");
+        assert_eq!(decoded(&c).unwrap(), c);
+        c.default = Some(DefaultValue::Null);
+        assert!(decoded(&c).unwrap_err().contains("generated column g has a default value"));
+        c.default = None;
+        c.on_update_now = true;
+        assert!(decoded(&c).unwrap_err().contains("generated column g has a default value"));
+        c.on_update_now = false;
+        c.generation = generation("");
+        assert!(decoded(&c).unwrap_err().contains("no expression"));
+        for (own, message) in [
+            (&[2, 0, 1, 0, 0, 0, 2][..], "hold one that this program does not know"),
+            (&[1, 0, 1, 0, 0, 0, 0xff], "is no text"),
+            (&[1, 0, 9, 0, 0, 0, 0], "is cut off"),
+            (&[1, 0x80, 0, 0, 0, 0], "which this program does not know"),
+        ] {
+            let error = decode_generation(own).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
     /// Any bytes give an error, or a definition that the engine can work with.
     #[test]
     fn no_flipped_byte_ends_in_a_panic() {
@@ -710,6 +773,7 @@ mod tests {
         assert_ne!(old[0], 0);
         let mut without_checks = table();
         without_checks.def.checks.clear();
+        without_checks.def.columns.iter_mut().for_each(|c| c.generation = None);
         without_checks.def.statistics = StatisticsOptions::default();
         same(&decode_table(&old).unwrap(), &without_checks);
         for collation in Collation::ALL {

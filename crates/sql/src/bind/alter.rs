@@ -103,6 +103,7 @@ impl Binder<'_> {
         let columns = self.new_columns(&old.def, &def, actions, convert, &mut specs)?;
         self.new_indexes(&old.def, &mut def, columns.iter(), actions, specs)?;
         let from: Vec<Option<usize>> = columns.iter().map(|c| c.from).collect();
+        self.new_generations(&old, &mut def, &from, actions)?;
         let checks_rows = self.new_checks(&old, &mut def, &from, actions)?;
         let in_place = !checks_rows && is_stored_alike(&old.def, &def, &from);
         if !in_place {
@@ -220,6 +221,9 @@ impl Binder<'_> {
                     if column.auto_increment {
                         return Err(SqlError::invalid_default(name));
                     }
+                    if column.generation.is_some() {
+                        return Err(SqlError::wrong_usage("DEFAULT", "generated column"));
+                    }
                     column.default = match value {
                         Some(value) => self.default_value(column, value, *is_expression)?,
                         None => None,
@@ -315,6 +319,36 @@ impl Binder<'_> {
         self.column_def(def, context)
     }
 
+    /// Gives the new definition's generated columns their expressions. `def` has those of the
+    /// columns that the statement does not define.
+    fn new_generations(
+        &mut self,
+        old: &Arc<TableInfo>,
+        def: &mut TableDef,
+        from: &[Option<usize>],
+        actions: &[Alter],
+    ) -> Result<()> {
+        let place = places(from, old.def.columns.len());
+        let before = |n: usize| &old.def.columns[n];
+        let now = |n: usize| place[n].map(|n| &def.columns[n]);
+        for n in 0..place.len() {
+            let stored = |column: &Column| column.generation.as_ref().map(|g| g.stored);
+            let (was, is) = (stored(before(n)), now(n).map(stored));
+            // As in MySQL, only a STORED column may become one of another kind, and only such a
+            // column may come of an ordinary one.
+            if is.is_some_and(|is| is != was && (is == Some(false) || was == Some(false))) {
+                return Err(SqlError::not_for_generated_columns("Changing the STORED status"));
+            }
+        }
+        let defined: Vec<&ast::ColumnDef> = actions.iter().filter_map(Alter::column_def).collect();
+        let is_defined = |name: &str| defined.iter().any(|d| d.name.eq_ignore_ascii_case(name));
+        let goes =
+            |n: usize| now(n).is_none_or(|now| !now.name.eq_ignore_ascii_case(&before(n).name));
+        let stays = |n: usize| now(n).is_some_and(|now| !is_defined(&now.name));
+        self.check_needed_columns(old, goes, stays)?;
+        self.add_generations(def, defined)
+    }
+
     /// Gives the new definition its check constraints: those that stay, then the new ones. `def`
     /// has the old ones, with the names that they have after the statement. Returns true if the
     /// rows must be checked, because a constraint is enforced that was not.
@@ -343,18 +377,10 @@ impl Binder<'_> {
                     check.enforced = *enforced;
                 }
                 Alter::AddCheck(spec) => added.push(spec),
-                Alter::AddColumn(column, _) | Alter::ChangeColumn { column, .. } => {
-                    added.extend(&column.checks);
-                }
-                _ => {}
+                action => added.extend(action.column_def().iter().flat_map(|def| &def.checks)),
             }
         }
-        let mut place = vec![None; old.def.columns.len()];
-        for (n, from) in from.iter().enumerate() {
-            if let Some(from) = from {
-                place[*from] = Some(n);
-            }
-        }
+        let place = places(from, old.def.columns.len());
         let changed: Vec<u16> = (0..place.len())
             .filter(|n| {
                 let name = place[*n].map(|n: usize| &*def.columns[n].name);
@@ -389,7 +415,8 @@ impl Binder<'_> {
         def: &TableDef,
         from: &[Option<usize>],
     ) -> Result<InsertPlan> {
-        let given: Vec<usize> = (0..from.len()).filter(|n| from[*n].is_some()).collect();
+        let has_value = |n: &usize| from[*n].is_some() && def.columns[*n].generation.is_none();
+        let given: Vec<usize> = (0..from.len()).filter(has_value).collect();
         let item = |from: usize| ast::SelectItem::Expr {
             expr: ast::Expr {
                 kind: ast::ExprKind::Name(ast::ColumnName {
@@ -447,6 +474,7 @@ impl Binder<'_> {
             }
         }
         let constraints = self.constraints(&table)?;
+        let generated_columns = self.generated_columns(&table)?;
         Ok(InsertPlan {
             table,
             rows: InsertRows::Select { select: Box::new(select), buffer: false, members },
@@ -456,6 +484,7 @@ impl Binder<'_> {
             ignore: false,
             check: None,
             constraints,
+            generated_columns,
             names_columns: false,
         })
     }
@@ -551,6 +580,18 @@ fn named_constraints<'a>(def: &TableDef, actions: &'a [Alter]) -> Result<Cow<'a,
     Ok(Cow::Owned(actions.iter().map(meant).collect::<Result<_>>()?))
 }
 
+/// The place of each column of the old table in the new one; None if it is dropped. `from` has for
+/// each column of the new table the column of the old one.
+fn places(from: &[Option<usize>], old_columns: usize) -> Vec<Option<usize>> {
+    let mut place = vec![None; old_columns];
+    for (n, from) in from.iter().enumerate() {
+        if let Some(from) = from {
+            place[*from] = Some(n);
+        }
+    }
+    place
+}
+
 /// True if the action changes columns, check constraints or the primary key.
 fn rebuilds(action: &Alter) -> bool {
     match action {
@@ -591,7 +632,8 @@ fn is_stored_alike(old: &TableDef, new: &TableDef, from: &[Option<usize>]) -> bo
     let columns = old.columns.len() == new.columns.len()
         && from.iter().enumerate().all(|(n, from)| *from == Some(n))
         && old.columns.iter().zip(&new.columns).all(|(a, b)| {
-            (&a.ty, a.nullable, a.auto_increment) == (&b.ty, b.nullable, b.auto_increment)
+            (&a.ty, a.nullable, a.auto_increment, &a.generation)
+                == (&b.ty, b.nullable, b.auto_increment, &b.generation)
         });
     columns
         && old.indexes.len() == new.indexes.len()

@@ -6,7 +6,7 @@
 //! bound so.
 //! **CONSTRAINT-2** No condition has a subquery, a variable, or a function whose value depends on
 //! more than the row and the session's time zone. It needs nothing but the row.
-use super::check_text::{Written, is_boolean};
+use super::check_text::{TextOf, Written, is_boolean};
 use super::ddl::{check_characters, check_name};
 use super::expr::Env;
 use super::scope::{Clause, Scope};
@@ -45,11 +45,24 @@ impl Binder<'_> {
 
     /// Binds a condition from its text (CONSTRAINT-1). Source 0 of the scope is the table.
     fn check_condition(&mut self, scope: &Scope, check: &CheckDef) -> Result<Expr> {
-        let text = format!("DO {}", check.condition);
+        let bound = self.kept_expression(&check.condition, |inner, condition| {
+            inner.condition(&Env::new(scope, Clause::None), condition)
+        })?;
+        bound.ok_or_else(|| SqlError::check_nameless_function(&check.name))
+    }
+
+    /// Binds the text of an expression that the dictionary has (CHECKTEXT-1), in a context of its
+    /// own. None if the expression needs more than a row (CONSTRAINT-2).
+    pub(super) fn kept_expression(
+        &mut self,
+        text: &str,
+        bind: impl FnOnce(&mut Binder<'_>, &ast::Expr) -> Result<Expr>,
+    ) -> Result<Option<Expr>> {
+        let text = format!("DO {text}");
         let mode = SqlMode(0);
         let parsed = self.parse_kept(text.as_bytes(), mode, TextCharsets::UTF8)?;
         let ast::Statement::Do(list) = &parsed.statement else {
-            return Err(SqlError::internal("a check constraint that is no expression"));
+            return Err(SqlError::internal("a definition's text that is no expression"));
         };
         let cx = BindContext {
             mode,
@@ -61,20 +74,22 @@ impl Binder<'_> {
         let mut inner = Binder::new(&parsed, &cx, false);
         inner.memory = self.memory;
         let bound = match &list[..] {
-            [condition] => inner.condition(&Env::new(scope, Clause::None), condition),
-            _ => Err(SqlError::internal("a check constraint of several expressions")),
+            [expression] => bind(&mut inner, expression),
+            _ => Err(SqlError::internal("a definition's text of several expressions")),
         };
         self.memory = inner.memory;
         let bound = bound?;
         let needs_more = |e: &Expr| {
-            matches!(e.kind, ExprKind::Subquery(_) | ExprKind::SystemVariable { .. })
-                || e.is_volatile_node()
+            matches!(
+                e.kind,
+                ExprKind::Subquery(_)
+                    | ExprKind::SystemVariable { .. }
+                    | ExprKind::Param(_)
+                    | ExprKind::InsertedValue(_)
+            ) || e.is_volatile_node()
         };
         // The dictionary's text was written by this server, but the file may be damaged.
-        match bound.any(&needs_more) {
-            true => Err(SqlError::check_nameless_function(&check.name)),
-            false => Ok(bound),
-        }
+        Ok((!bound.any(&needs_more)).then_some(bound))
     }
 
     /// Adds new constraints to a definition that has its columns, and names those without a name.
@@ -103,7 +118,7 @@ impl Binder<'_> {
                 return Err(SqlError::duplicate_check_name(&name));
             }
             let Written { text, columns, refused } =
-                self.check_text(&name, def, &spec.condition)?;
+                self.definition_text(TextOf::Check(&name), def, &spec.condition)?;
             let is_other = |column: &&ColumnName| {
                 spec.column.as_ref().is_some_and(|own| !own.eq_ignore_ascii_case(&column.column))
             };
@@ -156,14 +171,14 @@ impl Binder<'_> {
     }
 }
 
-/// What a condition can name.
-fn scope_of(table: &Arc<TableInfo>) -> Result<Scope> {
+/// What an expression of the table's definition can name.
+pub(super) fn scope_of(table: &Arc<TableInfo>) -> Result<Scope> {
     let mut scope = Scope::default();
     scope.add_table(table, None, false)?;
     Ok(scope)
 }
 
-fn columns_of(condition: &Expr) -> BTreeSet<u16> {
+pub(super) fn columns_of(condition: &Expr) -> BTreeSet<u16> {
     let mut columns = BTreeSet::new();
     condition.walk(&mut |e| {
         if let ExprKind::Column { column, .. } = e.kind {
@@ -174,7 +189,7 @@ fn columns_of(condition: &Expr) -> BTreeSet<u16> {
 }
 
 /// Whether a name means a column of the table.
-fn is_of(name: &ColumnName, def: &TableDef) -> bool {
+pub(super) fn is_of(name: &ColumnName, def: &TableDef) -> bool {
     let other = |given: &Option<String>, own: &str| given.as_deref().is_some_and(|g| g != own);
     def.column(&name.column).is_some()
         && !other(&name.table, &def.name)

@@ -1,11 +1,13 @@
-//! The text of a CHECK constraint's condition, as the dictionary keeps it and SHOW prints it.
+//! The text of an expression of a table's definition, as the dictionary keeps it and SHOW prints
+//! it: the condition of a CHECK constraint, the expression of a generated column, and a default
+//! value that would mean something else in another mode.
 //!
 //! **CHECKTEXT-1** The text means the same whatever the session's settings are: each operation has
 //! its own parentheses, columns stand without their table, names are in backticks, strings have the
-//! name of their character set. It is MySQL's form of the condition.
+//! name of their character set. It is MySQL's form of the expression.
 //!
-//! The text is made from the syntax tree. On the way the writer notes which columns the condition
-//! names, and the first thing in it that no condition may have.
+//! The text is made from the syntax tree. On the way the writer notes which columns the expression
+//! names, and the first thing in it that no such expression may have.
 use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::exec::show::{quoted_name, quoted_text};
@@ -15,41 +17,74 @@ use crate::plan::Function;
 use crate::plan::function::Purity;
 use redolith_types::{Charset, Collation, TableDef};
 
-/// A condition as text, and what it names.
+/// An expression as text, and what it names.
 pub(super) struct Written<'e> {
     pub text: String,
     pub columns: Vec<&'e ColumnName>,
-    /// Why no check constraint may have the condition.
+    /// Why no check constraint or generated column may have the expression.
     pub refused: Option<SqlError>,
 }
 
-/// Writes one condition.
+/// What an expression belongs to, with its name for messages.
+#[derive(Clone, Copy)]
+pub(super) enum TextOf<'w> {
+    Check(&'w str),
+    GeneratedColumn(&'w str),
+    Default,
+}
+impl TextOf<'_> {
+    fn variable(self) -> SqlError {
+        match self {
+            TextOf::Check(name) => SqlError::check_variable(name),
+            TextOf::GeneratedColumn(name) => SqlError::generated_column_variable(name),
+            TextOf::Default => SqlError::default_names_variable(""),
+        }
+    }
+    fn function(self, function: &str) -> SqlError {
+        let function = function.to_lowercase();
+        match self {
+            TextOf::Check(name) => SqlError::check_function(name, function),
+            TextOf::GeneratedColumn(name) => {
+                SqlError::generated_column_named_function(name, function)
+            }
+            TextOf::Default => SqlError::default_not_allowed(""),
+        }
+    }
+    fn nameless_function(self) -> SqlError {
+        match self {
+            TextOf::Check(name) => SqlError::check_nameless_function(name),
+            TextOf::GeneratedColumn(name) => SqlError::generated_column_function(name),
+            TextOf::Default => SqlError::default_not_allowed(""),
+        }
+    }
+}
+
+/// Writes one expression.
 struct Writer<'w, 'b, 'e> {
     binder: &'w mut Binder<'b>,
-    /// The constraint's name, for messages.
-    name: &'w str,
+    of: TextOf<'w>,
     /// The table, which tells how the names of columns are spelt; None where there are none.
     def: Option<&'w TableDef>,
     out: Written<'e>,
 }
 
 impl Binder<'_> {
-    /// The condition of the constraint `name` as text (CHECKTEXT-1).
-    pub(super) fn check_text<'e>(
+    /// An expression over the columns of a table as text (CHECKTEXT-1).
+    pub(super) fn definition_text<'e>(
         &mut self,
-        name: &str,
+        of: TextOf<'_>,
         def: &TableDef,
         e: &'e ast::Expr,
     ) -> Result<Written<'e>> {
         let out = Written { text: String::new(), columns: Vec::new(), refused: None };
-        let mut writer = Writer { binder: self, name, def: Some(def), out };
+        let mut writer = Writer { binder: self, of, def: Some(def), out };
         writer.expr(e)?;
         Ok(writer.out)
     }
     /// An expression without columns as text that means the same in every mode (CHECKTEXT-1).
     pub(super) fn text_for_all_modes(&mut self, e: &ast::Expr) -> Result<String> {
         let out = Written { text: String::new(), columns: Vec::new(), refused: None };
-        let mut writer = Writer { binder: self, name: "", def: None, out };
+        let mut writer = Writer { binder: self, of: TextOf::Default, def: None, out };
         writer.expr(e)?;
         Ok(writer.out.text)
     }
@@ -63,7 +98,7 @@ impl<'e> Writer<'_, '_, 'e> {
         self.out.refused.get_or_insert(error);
     }
     fn refuse_function(&mut self, function: &str) {
-        self.refuse(SqlError::check_function(self.name, function.to_lowercase()));
+        self.refuse(self.of.function(function));
     }
 
     /// `(left operator right)`
@@ -205,7 +240,7 @@ impl<'e> Writer<'_, '_, 'e> {
                 Ok(())
             }
             A::UserVariable(_) | A::Assign(..) | A::SystemVariable(..) => {
-                self.refuse(SqlError::check_variable(self.name));
+                self.refuse(self.of.variable());
                 Ok(())
             }
             A::Default(_) => {
@@ -227,7 +262,7 @@ impl<'e> Writer<'_, '_, 'e> {
             | A::Param(_)
             | A::Text(_)
             | A::Number(_) => {
-                self.refuse(SqlError::check_nameless_function(self.name));
+                self.refuse(self.of.nameless_function());
                 Ok(())
             }
             A::Unsupported(what) => Err(SqlError::unsupported(what)),
@@ -266,7 +301,10 @@ impl<'e> Writer<'_, '_, 'e> {
         let value = self.binder.literal_value(number)?;
         let bytes = value.to_bytes();
         match std::str::from_utf8(&bytes) {
-            Ok(text) if text.is_ascii() && self.binder.parsed.literal_kind(number).is_string() => {
+            Ok(text)
+                if (text.is_ascii() || charset == Charset::Utf8mb4)
+                    && self.binder.parsed.literal_kind(number).is_string() =>
+            {
                 let text = format!("_{}{}", charset.name(), quoted_text(text));
                 self.put(&text);
             }
@@ -341,9 +379,10 @@ impl<'e> Writer<'_, '_, 'e> {
                 self.around("(", value, " member of (")?;
                 self.around("", array, "))")
             }
-            ("JSON_VALUE", _) => Err(SqlError::unsupported(match self.def {
-                Some(_) => "JSON_VALUE in a CHECK constraint",
-                None => "JSON_VALUE in DEFAULT (expression) under this sql_mode",
+            ("JSON_VALUE", _) => Err(SqlError::unsupported(match self.of {
+                TextOf::Check(_) => "JSON_VALUE in a CHECK constraint",
+                TextOf::GeneratedColumn(_) => "JSON_VALUE in a generated column",
+                TextOf::Default => "JSON_VALUE in DEFAULT (expression) under this sql_mode",
             })),
             (name, args) => {
                 self.put(&name.to_lowercase());

@@ -18,6 +18,9 @@ impl Binder<'_> {
         if def.auto_increment {
             return Ok(DefaultFill::AutoIncrement);
         }
+        if def.generation.is_some() {
+            return Ok(DefaultFill::Generated);
+        }
         Ok(match &def.default {
             None if def.nullable => DefaultFill::Literal(Value::Null),
             // An ENUM without a DEFAULT takes its first name, without a warning.
@@ -50,7 +53,10 @@ impl Binder<'_> {
             }
             DefaultFill::Expr(expr) => *expr,
             DefaultFill::AutoIncrement => Expr::literal(Value::Int(0), ExprType::bigint(1)),
-            DefaultFill::Missing | DefaultFill::MissingBelowView(_) | DefaultFill::Zero => {
+            DefaultFill::Generated
+            | DefaultFill::Missing
+            | DefaultFill::MissingBelowView(_)
+            | DefaultFill::Zero => {
                 return Err(SqlError::no_default(&def.name));
             }
         })

@@ -12,7 +12,9 @@ use crate::plan::{ExprKind, Function};
 use crate::sql_mode::SqlMode;
 use redolith_types::sql_type::Sign;
 use redolith_types::store::{StoreMode, convert_for_column};
-use redolith_types::{Charset, Collation, Column, DefaultValue, IntSize, LobSize, SqlType, Value};
+use redolith_types::{
+    Charset, Collation, Column, DefaultValue, Generation, IntSize, LobSize, SqlType, Value,
+};
 use std::collections::HashSet;
 
 pub(super) struct ColumnContext {
@@ -35,6 +37,19 @@ impl Binder<'_> {
         column.invisible = def.invisible;
         if let Some(number) = def.comment {
             column.comment = self.literal_text(number)?;
+        }
+        if let Some(spec) = &def.generation {
+            let given = [
+                (def.default.is_some(), "DEFAULT"),
+                (def.on_update.is_some(), "ON UPDATE"),
+                (def.auto_increment, "AUTO_INCREMENT"),
+            ];
+            if let Some((_, what)) = given.iter().find(|(is_given, _)| *is_given) {
+                return Err(SqlError::wrong_usage(what, "generated column"));
+            }
+            // The text of the expression is made when all columns are known (GENCOL-1).
+            let (expression, stored) = (String::new(), spec.stored);
+            column.generation = Some(Generation { expression, stored });
         }
         if def.auto_increment {
             let counts = matches!(

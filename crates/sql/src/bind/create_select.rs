@@ -7,6 +7,7 @@
 //! where the SELECT's can (an outer join). Any other expression gives a column of its type.
 use super::Binder;
 use super::expr::as_number;
+use super::generated_columns::refuse_values;
 use crate::bind::enum_set::give_number;
 use crate::error::{Result, SqlError};
 use crate::parse::ast;
@@ -87,8 +88,10 @@ impl Binder<'_> {
         let columns: Vec<usize> =
             (table.def.columns.len() - select.visible..table.def.columns.len()).collect();
         let members = fit_outputs(&table, &columns, &mut select);
+        refuse_values(&table.def, columns.iter().copied())?;
         let (fill, defaults) = self.fill(&table, &columns)?;
         let constraints = self.constraints(&table)?;
+        let generated_columns = self.generated_columns(&table)?;
         let insert = InsertPlan {
             table,
             rows: InsertRows::Select { select: Box::new(select), buffer: false, members },
@@ -101,6 +104,7 @@ impl Binder<'_> {
             ignore: on_duplicate == ast::OnTaken::Ignore,
             check: None,
             constraints,
+            generated_columns,
             names_columns: false,
         };
         debug_assert!(
@@ -155,6 +159,8 @@ fn column_of(name: &str, select: &SelectPlan, output: &Expr) -> Column {
     }
     (column.name, column.nullable) = (name.to_string(), nullable);
     (column.auto_increment, column.invisible) = (false, false);
+    // As in MySQL, the values of a generated column are those of an ordinary one in the new table.
+    column.generation = None;
     column
 }
 

@@ -222,6 +222,7 @@ impl Binder<'_> {
         index_def::sort(&mut def);
         index_def::check_auto_increment(&def)?;
         check_table(&def)?;
+        self.add_generations(&mut def, &create.columns)?;
         self.add_checks(&mut def, &create.checks)?;
         let auto_increment = options.auto_increment;
         let if_not_exists = create.if_not_exists;

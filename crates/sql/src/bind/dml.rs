@@ -10,7 +10,7 @@ use super::view_target::ChangeTarget;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind};
 use crate::plan::{
-    AccessKind, Assignment, Covering, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
+    AccessKind, Covering, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
 };
 use crate::table_info::TableInfo;
 use std::cell::RefCell;
@@ -32,19 +32,23 @@ impl Binder<'_> {
             update.limit.count.is_some(),
         )?;
         let constraints = self.constraints(&table)?;
-        let mut read = constraints.as_ref().map_or_else(Vec::new, |c| c.columns.clone());
-        assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
-        assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
-        let chained = assignments.iter().any(|a| a.reads_assigned);
-        check_effects_of(access.filter.iter(), assignments.iter().map(|a| &a.value), chained)?;
-        note(&mut access, &mut sort, read);
         let mut assigned = vec![false; table.def.columns.len()];
         assignments.iter().for_each(|a| assigned[a.column as usize] = true);
         let on_update_now: Vec<u16> = (0..assigned.len())
             .filter(|&c| table.def.columns[c].on_update_now && !assigned[c])
             .map(|c| c as u16)
             .collect();
-        let collect_first = moves_rows(&access, &assignments, &on_update_now);
+        let changed = assignments.iter().map(|a| a.column).chain(on_update_now.iter().copied());
+        let generated_columns = self.recalculated(&table, changed.clone())?;
+        let mut read = constraints.as_ref().map_or_else(Vec::new, |c| c.columns.clone());
+        read.extend(generated_columns.iter().flat_map(|g| &g.reads));
+        assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
+        assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
+        let chained = assignments.iter().any(|a| a.reads_assigned);
+        check_effects_of(access.filter.iter(), assignments.iter().map(|a| &a.value), chained)?;
+        note(&mut access, &mut sort, read);
+        let generated = generated_columns.iter().flat_map(|g| &g.list).map(|g| g.column);
+        let collect_first = moves_rows(&access, changed.chain(generated));
         Ok(UpdatePlan {
             assignments,
             on_update_now,
@@ -54,6 +58,7 @@ impl Binder<'_> {
             ignore: update.ignore,
             check,
             constraints,
+            generated_columns,
             access,
         })
     }
@@ -101,6 +106,7 @@ impl Binder<'_> {
         if let Some(filter) = filter {
             let filter = self.condition(&Env::new(scope, Clause::Where), filter)?;
             flatten(self.with_zero_dates(filter, scope)?, &mut conjuncts);
+            self.use_indexed_expressions(scope, &mut conjuncts)?;
             // What runs a subquery for each row is decided last.
             conjuncts.sort_by_cached_key(Expr::has_dependent);
         }
@@ -178,7 +184,7 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
 
 /// True if the statement changes a column of the scanned index. The change moves the row within the
 /// index, so the scan could meet the row again.
-fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &[u16]) -> bool {
+fn moves_rows(access: &TableAccess, changed: impl Iterator<Item = u16> + Clone) -> bool {
     let def = &access.table.def;
     // A point of a unique secondary index is a range of entries. The row's new entry may lie in it.
     let point = matches!(access.path.kind, AccessKind::Point(_))
@@ -192,11 +198,5 @@ fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &
         keys.extend(parts.iter().map(|part| part.index));
     }
     let mut columns = keys.iter().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
-    columns.any(|c| {
-        assignments
-            .iter()
-            .map(|a| a.column)
-            .chain(on_update_now.iter().copied())
-            .any(|changed| changed as usize == c)
-    })
+    columns.any(|c| changed.clone().any(|changed| usize::from(changed) == c))
 }

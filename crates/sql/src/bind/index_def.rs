@@ -38,6 +38,11 @@ pub(super) fn add(
     }
     if primary {
         for part in &columns {
+            if def.columns[part.column].generation.as_ref().is_some_and(|g| !g.stored) {
+                return Err(SqlError::not_for_generated_columns(
+                    "Defining a virtual generated column as primary key",
+                ));
+            }
             if nullable[part.column] == Some(true) {
                 return Err(SqlError::primary_cannot_be_null());
             }

@@ -2,6 +2,7 @@
 use super::Binder;
 use super::create_select::fit_outputs;
 use super::expr::{Env, as_number};
+use super::generated_columns::refuse_values;
 use super::result_columns;
 use super::scope::{Clause, Scope};
 use super::view_target::ChangeTarget;
@@ -13,7 +14,7 @@ use crate::plan::{
     Kind, TableName,
 };
 use crate::table_info::TableInfo;
-use redolith_types::SqlType;
+use redolith_types::{SqlType, TableDef};
 use std::sync::Arc;
 
 /// A quotient is stored with all its decimals, not with the decimals that it shows, unless the rows
@@ -57,6 +58,7 @@ impl Binder<'_> {
                 (rows, self.on_duplicate(&mut target.scope, &table, insert)?)
             }
             InsertSource::Select(select) => {
+                refuse_values(&table.def, columns.iter().copied())?;
                 let bound = self.select_and_on_duplicate(target, columns.len(), insert, select)?;
                 let (mut select, on_duplicate) = bound;
                 let members = fit_outputs(&table, &columns, &mut select);
@@ -73,6 +75,7 @@ impl Binder<'_> {
             name_view(view, &fill, &mut defaults);
         }
         let constraints = self.constraints(&table)?;
+        let generated_columns = self.generated_columns(&table)?;
         Ok(InsertPlan {
             names_columns: names_columns(&rows),
             table,
@@ -83,6 +86,7 @@ impl Binder<'_> {
             ignore: insert.ignore,
             check,
             constraints,
+            generated_columns,
         })
     }
 
@@ -122,6 +126,7 @@ impl Binder<'_> {
                 values.push(match value.kind {
                     ast::ExprKind::Default(None) => InsertValue::Default,
                     _ => {
+                        refuse_values(&table.def, [column])?;
                         let value = self.value_for(&env, table, column, value)?;
                         if value.has_dependent() {
                             return Err(SqlError::unsupported(
@@ -187,6 +192,9 @@ impl Binder<'_> {
             let Some((_, column)) = scope.base_column(at) else {
                 return Err(SqlError::column_not_updatable(&name.column));
             };
+            if is_default_of_generated(&table.def, column, value)? {
+                continue;
+            }
             let column = column as u16;
             let value = match &value.kind {
                 ast::ExprKind::Default(None) => self.column_default(table, column as usize)?,
@@ -200,6 +208,22 @@ impl Binder<'_> {
             out.push(Assignment { column, value, reads_assigned });
         }
         Ok(out)
+    }
+}
+
+/// Whether an assignment gives a generated column DEFAULT, which leaves it as it is calculated.
+/// Another value is an error.
+pub(super) fn is_default_of_generated(
+    def: &TableDef,
+    column: usize,
+    value: &ast::Expr,
+) -> Result<bool> {
+    if def.columns[column].generation.is_none() {
+        return Ok(false);
+    }
+    match value.kind {
+        ast::ExprKind::Default(None) => Ok(true),
+        _ => refuse_values(def, [column]).map(|()| false),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Binds LOAD DATA and INTO OUTFILE.
 use super::Binder;
 use super::dml::not_read_from;
+use super::generated_columns::refuse_values;
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, LoadDuplicates};
@@ -25,6 +26,7 @@ impl Binder<'_> {
         };
         let targets = targets(&table, &load.targets)?;
         check_format(&table, &format, &targets)?;
+        refuse_values(&table.def, targets.iter().filter_map(column))?;
 
         let mut scope = Scope::default();
         scope.add_table(&table, None, false)?;
@@ -74,6 +76,7 @@ impl Binder<'_> {
         };
         let rows = InsertRows::File(Box::new(plan));
         let constraints = self.constraints(&table)?;
+        let generated_columns = self.generated_columns(&table)?;
         Ok(InsertPlan {
             table,
             rows,
@@ -84,6 +87,7 @@ impl Binder<'_> {
             ignore,
             check: None,
             constraints,
+            generated_columns,
         })
     }
 

@@ -4,6 +4,7 @@ use super::dml::not_read_from;
 use super::expr::Env;
 use super::from::FromClause;
 use super::hash_join;
+use super::insert::is_default_of_generated;
 use super::scope::{Clause, Scope, written};
 use super::select::{FOR_CHANGE, RawKind, flatten};
 use super::subquery::check_effects_of;
@@ -59,6 +60,9 @@ impl Binder<'_> {
                 return Err(SqlError::view_of_several_tables(format!("{schema}.{}", view.alias)));
             }
             let table = joined.table(s, "UPDATE")?;
+            if is_default_of_generated(&table.def, column, value)? {
+                continue;
+            }
             let value = match &value.kind {
                 ast::ExprKind::Default(None) => self.column_default(&table, column)?,
                 _ => self.value_for(&env, &table, column, value)?,
@@ -77,6 +81,7 @@ impl Binder<'_> {
                 assignments: Vec::new(),
                 on_update_now: Vec::new(),
                 constraints: None,
+                generated_columns: None,
             });
             let column = column as u16;
             target.assignments.push(Assignment { column, value, reads_assigned });
@@ -88,6 +93,9 @@ impl Binder<'_> {
                 .filter(|&c| target.table.def.columns[c].on_update_now && !set[c])
                 .map(|c| c as u16)
                 .collect();
+            let changed = target.assignments.iter().map(|a| a.column);
+            let changed = changed.chain(target.on_update_now.iter().copied());
+            target.generated_columns = self.recalculated(&target.table, changed)?;
         }
         let targets: Vec<Target> = targets.into_values().collect();
         key_is_changed_twice(scope, &targets)?;
@@ -110,7 +118,15 @@ impl Binder<'_> {
             let table = joined.table(s, "DELETE")?;
             let source = s as u16;
             let (assignments, on_update_now) = (Vec::new(), Vec::new());
-            let target = Target { source, table, assignments, on_update_now, constraints: None };
+            let (constraints, generated_columns) = (None, None);
+            let target = Target {
+                source,
+                table,
+                assignments,
+                on_update_now,
+                constraints,
+                generated_columns,
+            };
             if targets.insert(source, target).is_some() {
                 return Err(SqlError::not_unique_table(&name.name));
             }

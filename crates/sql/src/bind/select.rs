@@ -92,6 +92,7 @@ impl Binder<'_> {
         if let Some(filter) = &select.filter {
             let filter = self.condition(&env(Clause::Where), filter)?;
             flatten(self.with_zero_dates(filter, &scope)?, &mut conjuncts);
+            self.use_indexed_expressions(&scope, &mut conjuncts)?;
         }
         self.aggregates = Some(Aggregates::default());
         check_names(&select.windows)?;

@@ -100,13 +100,13 @@ fn given(plan: &InsertPlan) -> ColumnSet {
     set
 }
 
-/// The columns that an update assigns, and those that it sets to the present time.
+/// The columns that an update assigns, and those that it may calculate or set to the present time.
 fn assigned(def: &TableDef, assignments: &[Assignment], now: &[u16]) -> ColumnSet {
     let mut set = ColumnSet::none(def.columns.len());
     assignments.iter().for_each(|a| set.insert(a.column.into()));
     now.iter().for_each(|column| set.insert((*column).into()));
     for (n, column) in def.columns.iter().enumerate() {
-        if column.on_update_now {
+        if column.on_update_now || column.generation.is_some() {
             set.insert(n);
         }
     }

@@ -13,7 +13,7 @@ use super::scan::check_killed;
 use super::spool::Spool;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
-use super::{ExecContext, check, column_conversion};
+use super::{ExecContext, check, column_conversion, generated_columns};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, ExprKind, Fill, Function, InsertPlan, InsertRows, InsertValue,
@@ -237,6 +237,18 @@ impl<'p> Work<'p> {
         payload.clear();
         let mark = cx.env.held();
         let mut made = self.make(given, at, &mut cx.env, single, &mut payload);
+        if let Some(generated) = &self.plan.generated_columns {
+            let nulls = single && !self.plan.ignore;
+            made = made.and_then(|()| {
+                generated_columns::fill(
+                    generated,
+                    &self.plan.table,
+                    &mut payload,
+                    nulls,
+                    &mut cx.env,
+                )
+            });
+        }
         cx.env.release_to(mark);
         if payload.len() > LONG_ROW {
             made = made.and_then(|()| {
@@ -413,6 +425,8 @@ impl<'p> Work<'p> {
             (None, DefaultFill::Expr(e)) => {
                 (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))
             }
+            (None, DefaultFill::Generated) if column.nullable => return Ok(Value::Null),
+            (None, DefaultFill::Generated) => return Ok(column_conversion::zero(&column.ty)),
             (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
             (None, DefaultFill::Zero) => (column_conversion::zero(&column.ty), Charset::Utf8mb4),
             // A column that all rows leave out is one warning, with the first of them.
@@ -615,6 +629,10 @@ impl<'p> Work<'p> {
                 if column.on_update_now && !assignments.iter().any(|a| a.column as usize == n) {
                     changes.push((n, now_for(&column.ty, &mut cx.env)));
                 }
+            }
+            if let Some(generated) = &self.plan.generated_columns {
+                let env = &mut cx.env;
+                generated_columns::recalculate(generated, info, whole, &mut changes, !nulls, env)?;
             }
             if self.plan.constraints.is_some() {
                 let memory = &mut cx.env.session.memory.statement;

@@ -6,7 +6,6 @@
 //! memory, except those of the outermost loop, whose joined rows follow each other. Rows whose keys
 //! have no room there are late (LATEROW-1): a target row may then be calculated from several joined
 //! rows, of which the first counts.
-use super::ExecContext;
 use super::correlated::answered;
 use super::eval::{Eval, Known, Row, Scope};
 use super::insert::Rewriter;
@@ -21,6 +20,7 @@ use super::subquery::Found;
 use super::update::{
     Changes, Tally, assign, done, keep_changed, may_become, now_for, write_changes,
 };
+use super::{ExecContext, generated_columns};
 use crate::error::Result;
 use crate::plan::{ManyPlan, Target};
 use crate::session_state::{Done, Outcome};
@@ -291,6 +291,8 @@ async fn update_rows(
     }
     let mut read: Vec<u16> = columns.iter().map(|c| *c as u16).collect();
     read.extend(target.constraints.iter().flat_map(|c| &c.columns));
+    read.extend(target.generated_columns.iter().flat_map(|g| &g.reads));
+    read.sort_unstable();
     let mut at_row = Rewriter::new(table);
     rows.spool.rewind();
     cx.env.keep(&mut rows.spooled, rows.spool.memory())?;
@@ -319,6 +321,10 @@ async fn update_rows(
             for column in &target.on_update_now {
                 let ty = &info.def.columns[*column as usize].ty;
                 changes.push((*column as usize, now_for(ty, &mut cx.env)));
+            }
+            if let Some(generated) = &target.generated_columns {
+                let env = &mut cx.env;
+                generated_columns::recalculate(generated, info, payload, &mut changes, false, env)?;
             }
             let (checks, at) = ((None, target.constraints.as_deref()), Scope::new(&[]));
             if target.constraints.is_none()

@@ -28,7 +28,8 @@ pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod frame;
-pub(crate) mod global_read_lock;
+mod generated_columns;
+pub mod global_read_lock;
 mod group;
 mod hash_directory;
 mod hash_rows;

@@ -9,7 +9,7 @@ use super::long_rows::{self, LONG_ROW};
 use super::rows_to_change::RowsToChange;
 use super::scan::Scan;
 use super::subquery::Found;
-use super::{ExecContext, check, column_conversion, select, view_check};
+use super::{ExecContext, check, column_conversion, generated_columns, select, view_check};
 use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, Constraints, Limit, UpdatePlan, ViewCheck};
 use crate::session_state::{Done, Outcome};
@@ -112,13 +112,20 @@ async fn change(
         let ty = &info.def.columns[*column as usize].ty;
         changes.push((*column as usize, now_for(ty, &mut cx.env)));
     }
+    if let (Some(generated), Row::Stored { payload, .. }) = (&plan.generated_columns, current) {
+        let env = &mut cx.env;
+        generated_columns::recalculate(generated, info, payload, &mut changes, false, env)?;
+    }
     if plan.check.is_some() || plan.constraints.is_some() {
         let checks = (plan.check.as_deref(), plan.constraints.as_deref());
         if !may_become(cx, info, checks, current, &changes, at, plan.ignore)? {
+            cx.env.release_to(mark);
             return Ok(());
         }
     }
     let changed = write_changes(cx, info, plan.ignore, row, current, changes).await?;
+    // This is the charge for the values of generated columns.
+    cx.env.release_to(mark);
     tally.changed += changed as u64;
     Ok(())
 }

@@ -151,7 +151,7 @@ fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {
     row.extend([
         text("select,insert,update,references"),
         text(&c.comment),
-        Value::bytes(b""),
+        text(c.generation.as_ref().map_or("", |generation| &generation.expression)),
         Value::Null,
     ]);
     row

@@ -333,10 +333,27 @@ impl Parser<'_> {
             primary: false,
             unique: serial,
             checks: Vec::new(),
+            generation: self.generation()?,
             unsupported: None,
         };
         while self.column_attribute(&mut column)? {}
         Ok(column)
+    }
+
+    /// What makes a column a generated one, which stands directly behind the type.
+    fn generation(&mut self) -> Result<Option<GenerationSpec>> {
+        if self.accept("GENERATED") {
+            self.expect("ALWAYS")?;
+            self.expect("AS")?;
+        } else if !self.accept("AS") {
+            return Ok(None);
+        }
+        let expression = self.in_parens(|p| p.expr())?;
+        let stored = self.accept("STORED");
+        if !stored {
+            self.accept("VIRTUAL");
+        }
+        Ok(Some(GenerationSpec { expression, stored }))
     }
 
     fn column_attribute(&mut self, column: &mut ColumnDef) -> Result<bool> {
@@ -370,8 +387,6 @@ impl Parser<'_> {
             if !self.accept("DEFAULT") {
                 self.ident()?;
             }
-        } else if self.at("GENERATED") || self.at("AS") {
-            return Err(SqlError::unsupported("generated columns"));
         } else if self.at("REFERENCES") {
             return Err(SqlError::unsupported("FOREIGN KEY"));
         } else if self.accept("CHECK") {

@@ -32,6 +32,48 @@ pub struct InsertPlan {
     pub ignore: bool,
     pub check: Option<Box<ViewCheck>>,
     pub constraints: Option<Box<Constraints>>,
+    pub generated_columns: Option<Box<GeneratedColumns>>,
+}
+
+/// The generated columns that a statement calculates for each row that it makes or changes; plans
+/// of other tables have none.
+#[derive(Clone, Debug)]
+pub struct GeneratedColumns {
+    /// In the order of the table, so that each column stands behind those that it reads.
+    pub list: Vec<GeneratedColumn>,
+    /// The columns that the expressions read, ascending.
+    pub reads: Vec<u16>,
+}
+#[derive(Clone, Debug)]
+pub struct GeneratedColumn {
+    pub column: u16,
+    /// `Column { source: 0, .. }` is a column of the new row.
+    pub value: Expr,
+    /// The columns that the expression reads, ascending.
+    pub reads: Vec<u16>,
+}
+impl GeneratedColumns {
+    pub fn of(list: Vec<GeneratedColumn>) -> GeneratedColumns {
+        let mut reads: Vec<u16> = list.iter().flat_map(|g| &g.reads).copied().collect();
+        reads.sort_unstable();
+        reads.dedup();
+        GeneratedColumns { list, reads }
+    }
+    /// Makes them generated columns of the same table with one more column in front of the others.
+    pub fn shift_columns(&mut self) {
+        self.reads.iter_mut().for_each(|column| *column += 1);
+        for generated in &mut self.list {
+            generated.column += 1;
+            generated.reads.iter_mut().for_each(|column| *column += 1);
+            shift_columns(&mut generated.value);
+        }
+    }
+}
+fn shift_columns(e: &mut Expr) {
+    if let ExprKind::Column { column, .. } = &mut e.kind {
+        *column += 1;
+    }
+    e.parts_mut(&mut shift_columns);
 }
 
 /// The enforced CHECK constraints of a table, which each row that a statement makes or changes must
@@ -45,14 +87,8 @@ pub struct Constraints {
 impl Constraints {
     /// Makes them constraints of the same table with one more column in front of the others.
     pub fn shift_columns(&mut self) {
-        fn shift(e: &mut Expr) {
-            if let ExprKind::Column { column, .. } = &mut e.kind {
-                *column += 1;
-            }
-            e.parts_mut(&mut shift);
-        }
         self.columns.iter_mut().for_each(|column| *column += 1);
-        self.list.iter_mut().for_each(|constraint| shift(&mut constraint.condition));
+        self.list.iter_mut().for_each(|constraint| shift_columns(&mut constraint.condition));
     }
 }
 #[derive(Clone, Debug)]
@@ -139,6 +175,8 @@ pub enum DefaultFill {
     /// (TIMESTAMP). The executor converts the value to the column's type.
     Expr(Box<Expr>),
     AutoIncrement,
+    /// The value is calculated when the row has all others.
+    Generated,
     /// NOT NULL without a default: error 1364 in strict mode; otherwise, and with IGNORE, the
     /// type's zero value and a warning.
     Missing,
@@ -184,6 +222,8 @@ pub struct UpdatePlan {
     pub ignore: bool,
     pub check: Option<Box<ViewCheck>>,
     pub constraints: Option<Box<Constraints>>,
+    /// Those that the statement may change.
+    pub generated_columns: Option<Box<GeneratedColumns>>,
 }
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! **MANY-2** A row of a target is changed once, with the values of the first joined row in which
 //! it stands, however many joined rows it is in. Where a row of NULLs stands for it, nothing is
 //! changed.
-use super::dml::{Assignment, Constraints};
+use super::dml::{Assignment, Constraints, GeneratedColumns};
 use super::select::SelectPlan;
 use crate::table_info::TableInfo;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct Target {
     pub on_update_now: Vec<u16>,
     /// Of UPDATE.
     pub constraints: Option<Box<Constraints>>,
+    /// Of UPDATE, those that the statement may change.
+    pub generated_columns: Option<Box<GeneratedColumns>>,
 }
 
 impl ManyPlan {

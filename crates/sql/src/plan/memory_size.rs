@@ -19,6 +19,7 @@ impl Plan {
                 let assignments: usize = update.assignments.iter().map(|a| s.expr(&a.value)).sum();
                 s.access(&update.access)
                     + s.constraints(&update.constraints)
+                    + s.generated_columns(&update.generated_columns)
                     + assignments
                     + s.exprs(&update.sort.exprs)
                     + s.limit(&update.limit)
@@ -28,7 +29,10 @@ impl Plan {
             }
             Statement::UpdateMany(many) | Statement::DeleteMany(many) => {
                 let assignments = many.targets.iter().flat_map(|target| &target.assignments);
-                let checks = many.targets.iter().map(|target| s.constraints(&target.constraints));
+                let checks = many.targets.iter().map(|target| {
+                    s.constraints(&target.constraints)
+                        + s.generated_columns(&target.generated_columns)
+                });
                 s.select_plan(&many.select)
                     + s.exprs(assignments.map(|a| &a.value))
                     + checks.sum::<usize>()
@@ -104,6 +108,13 @@ impl Sizes {
             let list =
                 all.list.iter().map(|c| self.expr(&c.condition) + c.name.len()).sum::<usize>();
             size_of::<Constraints>() + size_of_val(&all.columns[..]) + list
+        };
+        all.as_deref().map_or(0, size)
+    }
+    fn generated_columns(&self, all: &Option<Box<GeneratedColumns>>) -> usize {
+        let size = |all: &GeneratedColumns| {
+            let list = all.list.iter().map(|g| self.expr(&g.value) + size_of_val(&g.reads[..]));
+            size_of::<GeneratedColumns>() + size_of_val(&all.reads[..]) + list.sum::<usize>()
         };
         all.as_deref().map_or(0, size)
     }
@@ -189,9 +200,10 @@ impl Sizes {
             DefaultFill::MissingBelowView(view) => {
                 size_of::<TableName>() + view.schema.len() + view.name.len()
             }
-            DefaultFill::AutoIncrement | DefaultFill::Missing | DefaultFill::Zero => {
-                size_of::<DefaultFill>()
-            }
+            DefaultFill::AutoIncrement
+            | DefaultFill::Generated
+            | DefaultFill::Missing
+            | DefaultFill::Zero => size_of::<DefaultFill>(),
         };
         let update = match &plan.on_duplicate {
             OnDuplicate::Update(assignments) => {
@@ -199,7 +211,8 @@ impl Sizes {
             }
             OnDuplicate::Error | OnDuplicate::Replace => 0,
         };
-        let checks = self.constraints(&plan.constraints);
+        let checks =
+            self.constraints(&plan.constraints) + self.generated_columns(&plan.generated_columns);
         rows + checks + plan.defaults.iter().map(default).sum::<usize>() + update
     }
 }

@@ -195,7 +195,7 @@ impl Expr {
     }
 
     /// True if the nodes are equal apart from their parts.
-    fn same_node(&self, other: &Expr) -> bool {
+    pub fn same_node(&self, other: &Expr) -> bool {
         use ExprKind::*;
         match (&self.kind, &other.kind) {
             (Literal(a), Literal(b)) => a == b,

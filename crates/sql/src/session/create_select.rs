@@ -102,6 +102,7 @@ impl Session {
             insert.fill.insert(0, Fill::Default);
             insert.defaults.insert(0, DefaultFill::AutoIncrement);
             insert.constraints.iter_mut().for_each(|constraints| constraints.shift_columns());
+            insert.generated_columns.iter_mut().for_each(|columns| columns.shift_columns());
         }
         Ok((def, insert))
     }

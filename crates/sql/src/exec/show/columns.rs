@@ -64,6 +64,10 @@ pub(crate) fn extra(c: &Column) -> String {
     if c.on_update_now {
         parts.push(format!("on update {}", super::create::now(c.ty.fsp())));
     }
+    if let Some(generation) = &c.generation {
+        let kind = if generation.stored { "STORED GENERATED" } else { "VIRTUAL GENERATED" };
+        parts.push(kind.to_string());
+    }
     if c.invisible {
         parts.push("INVISIBLE".to_string());
     }

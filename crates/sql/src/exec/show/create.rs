@@ -29,6 +29,7 @@ pub(crate) fn default_text(c: &Column) -> DefaultText {
     // TEXT and BLOB have no default that is shown; JSON has NULL.
     let shows_null = !c.ty.is_lob() || c.ty == SqlType::Json;
     match &c.default {
+        _ if c.generation.is_some() => DefaultText::None,
         None if c.nullable && shows_null => DefaultText::Null,
         None => DefaultText::None,
         Some(DefaultValue::Null) if !shows_null => DefaultText::None,
@@ -139,6 +140,10 @@ pub(crate) fn table(
 
 fn column(c: &Column, table: Collation) -> String {
     let mut out = format!("  {} {}", name(&c.name), c.ty.create_text(table));
+    if let Some(generation) = &c.generation {
+        let kind = if generation.stored { "STORED" } else { "VIRTUAL" };
+        let _ = write!(out, " GENERATED ALWAYS AS ({}) {kind}", generation.expression);
+    }
     if !c.nullable {
         out.push_str(" NOT NULL");
     } else if matches!(c.ty, SqlType::Timestamp { .. }) {

@@ -35,8 +35,15 @@ pub struct ColumnDef {
     pub primary: bool,
     pub unique: bool,
     pub checks: Vec<CheckSpec>,
-    /// SERIAL DEFAULT VALUE, GENERATED, REFERENCES, ...
+    pub generation: Option<GenerationSpec>,
+    /// SERIAL DEFAULT VALUE, REFERENCES, ...
     pub unsupported: Option<&'static str>,
+}
+/// `[GENERATED ALWAYS] AS (expression) [VIRTUAL | STORED]`
+#[derive(Clone, Debug)]
+pub struct GenerationSpec {
+    pub expression: Expr,
+    pub stored: bool,
 }
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexPart {
@@ -183,6 +190,16 @@ pub enum Alter {
     /// FORCE, ENABLE/DISABLE KEYS, ALGORITHM, LOCK
     Nothing,
     Unsupported(&'static str),
+}
+
+impl Alter {
+    /// The definition of a column that the action has.
+    pub fn column_def(&self) -> Option<&ColumnDef> {
+        match self {
+            Alter::AddColumn(column, _) | Alter::ChangeColumn { column, .. } => Some(column),
+            _ => None,
+        }
+    }
 }
 
 /// The place of a column that ALTER TABLE adds or changes.

@@ -9,6 +9,7 @@ mod create_select;
 mod definitions;
 mod effects;
 mod explain;
+mod generated_columns;
 mod handler_counters;
 mod histograms;
 mod json;
