@@ -24,7 +24,7 @@ use redolith_types::TableDef;
 /// Between statements, a cursor keeps at most this many bytes of its last batch.
 const KEPT_BYTES: usize = 8 << 10;
 const KEPT_CURSORS: usize = 4;
-/// The least number of rows of a clustered index that are read at once where conditions choose some.
+/// The rows of a clustered index that are read at once, at least, where conditions choose some.
 const FEW_ROWS: u64 = 8;
 
 /// Memory that the statements of a session reuse.
@@ -212,8 +212,8 @@ impl<'p> Scan<'p> {
         self.expected = most;
         self.cursor.expect(self.first_rows());
     }
-    /// The rows that are read at first. Conditions may refuse some, and reading a few more rows of a
-    /// leaf costs less than coming back to it.
+    /// The rows that are read at first. Conditions may refuse some, and a few more rows of a leaf
+    /// cost less than coming back to it.
     fn first_rows(&self) -> u64 {
         let is_clustered = self.access.path.index == self.access.table.def.clustered_index();
         let refuses = is_clustered && self.access.filter.is_some();
