@@ -41,7 +41,12 @@ pub(super) fn dependent_conditions(
 /// Whether the conditions fix all columns of a unique key of the source by sources before it.
 fn is_found_once(source: &Raw, s: usize, conditions: &[Expr]) -> bool {
     let RawKind::Table { table, .. } = &source.kind else { return false };
-    let is_own = |e: &Expr, column: usize| matches!(e.kind, ExprKind::Column { source, column: c } if usize::from(source) == s && usize::from(c) == column);
+    let is_own = |e: &Expr, wanted: usize| match e.kind {
+        ExprKind::Column { source, column } => {
+            usize::from(source) == s && usize::from(column) == wanted
+        }
+        _ => false,
+    };
     let is_before = |e: &Expr| e.last_source().is_some_and(|last| usize::from(last) < s);
     let is_fixed = |column: usize| {
         conditions.iter().any(|e| match &e.kind {
