@@ -13,7 +13,7 @@ use super::scope::Scope;
 use crate::error::Result;
 use crate::plan::{Expr, ExprKind, ExprType, Function, Kind};
 use crate::table_info::TableInfo;
-use redolith_types::{SqlType, TableDef, Value};
+use redolith_types::{IndexDef, SqlType, TableDef, Value};
 use std::sync::Arc;
 
 /// A generated column that an index begins with or has.
@@ -141,7 +141,7 @@ fn has_candidates(def: &TableDef) -> bool {
     (0..def.columns.len()).any(|column| is_candidate(def, column))
 }
 fn is_candidate(def: &TableDef, column: usize) -> bool {
-    let has = |index: &redolith_types::IndexDef| index.columns.iter().any(|c| c.column == column);
+    let has = |index: &IndexDef| index.columns.iter().any(|c| c.column == column);
     def.columns[column].generation.is_some() && def.indexes.iter().any(has)
 }
 

@@ -3,8 +3,8 @@
 //! **JOIN-8** Such a condition is decided behind sources that follow the one that it reads, if a
 //! whole unique key finds at most one row of each of them, up to the last one that has conditions
 //! of its own. Finding that row costs less than running the subquery, which is not run for the rows
-//! that those conditions refuse. The order of the text holds where rows are locked, because rows
-//! are locked before the conditions behind them are decided, and where a condition changes
+//! that those conditions refuse. The condition stays at its own source where rows are locked,
+//! because a row that it refuses must not lead to locks of others, and where any condition changes
 //! something.
 use super::from::{FromClause, Raw};
 use super::hash_join::reads_only;

@@ -47,6 +47,7 @@ enum State {
     /// The items of GROUP_CONCAT with ORDER BY.
     SortedConcat(ConcatItems),
 }
+
 impl Accumulator {
     pub fn new(call: &AggregateCall) -> Accumulator {
         let state = match call.function {
@@ -160,17 +161,17 @@ impl Accumulator {
                 *n += 1;
             }
             (State::Sum { rows, sum }, [e, ..]) => {
-                if let Sum::Short(_) = sum {
-                    match eval.short(e)? {
+                let value = match sum {
+                    Sum::Short(_) => match eval.short(e)? {
                         Found::Null => return Ok(()),
                         Found::Number(n) => {
                             *rows += 1;
                             return sum.add_short(n);
                         }
-                        Found::Other => {}
-                    }
-                }
-                let value = eval.number(e)?;
+                        Found::Other => eval.other_number(e)?,
+                    },
+                    _ => eval.number(e)?,
+                };
                 if !value.is_null() {
                     *rows += 1;
                     sum.add(&value, env)?;
@@ -304,13 +305,12 @@ impl Accumulator {
             State::Sum { rows: 0, .. } => Value::Null,
             State::Sum { rows, sum } => {
                 let average = call.function == Aggregate::Avg;
-                match sum {
-                    Sum::Double(x) => Value::Double(if average { *x / *rows as f64 } else { *x }),
-                    Sum::Int(n) => exact(Decimal::from_parts(*n, 0), average.then_some(*rows), env)
-                        .ok_or_else(|| out_of_range("DECIMAL"))?,
-                    Sum::Short(n) => exact((*n).into(), average.then_some(*rows), env)
-                        .ok_or_else(|| out_of_range("DECIMAL"))?,
-                    Sum::Decimal(d) => exact(*d, average.then_some(*rows), env)
+                match (&*sum, sum.exact()) {
+                    (Sum::Double(x), _) => {
+                        Value::Double(if average { *x / *rows as f64 } else { *x })
+                    }
+                    (_, sum) => sum
+                        .and_then(|sum| exact(sum, average.then_some(*rows), env))
                         .ok_or_else(|| out_of_range("DECIMAL"))?,
                 }
             }

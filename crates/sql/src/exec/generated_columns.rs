@@ -23,25 +23,22 @@ pub(super) fn fill(
     env: &mut Env<'_>,
 ) -> Result<()> {
     let layout = &info.engine().layout;
-    let mut row = std::mem::take(payload);
-    let mut changes = Changes::new();
-    let apply = |row: &mut Vec<u8>, changes: &mut Changes<'_>, env: &mut Env<'_>| {
-        let mut with = Vec::new();
+    let (mut changes, mut with) = (Changes::new(), Vec::new());
+    let mut apply = |row: &mut Vec<u8>, changes: &mut Changes<'_>, env: &mut Env<'_>| {
+        with.clear();
         update(layout, row, changes, &mut with, env)?;
         changes.clear();
-        *row = with;
+        std::mem::swap(row, &mut with);
         Ok::<(), SqlError>(())
     };
     for column in &generated.list {
         if reads_changed(column, &changes) {
-            apply(&mut row, &mut changes, env)?;
+            apply(payload, &mut changes, env)?;
         }
-        let value = value(column, info, &row, refuses_null, env)?;
+        let value = value(column, info, payload, refuses_null, env)?;
         changes.push((usize::from(column.column), value));
     }
-    apply(&mut row, &mut changes, env)?;
-    *payload = row;
-    Ok(())
+    apply(payload, &mut changes, env)
 }
 
 /// Adds to the changes of a row those of the generated columns that read a changed column.

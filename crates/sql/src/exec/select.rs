@@ -414,7 +414,7 @@ async fn keep(
         return Ok(0);
     }
     cx.env.groups_rows(plan);
-    let mut groups = Groups::new(grouping, !plan.dependent && !grouping.first_row);
+    let mut groups = Groups::new(grouping, !plan.dependent);
     // If a condition without columns is false, the single group without GROUP BY stays empty.
     let open = match &plan.condition {
         Some(c) => answered!(cx, at, Eval::new(at, &mut cx.env).truth(c)) == Some(true),

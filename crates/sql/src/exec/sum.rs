@@ -1,6 +1,6 @@
 //! The sums that SUM and AVG keep.
 use super::env::Env;
-use super::eval::short_decimal::{Found, Short, number};
+use super::eval::short_decimal::Short;
 use crate::error::{Result, SqlError};
 use redolith_types::convert::{to_decimal, to_f64, to_integer};
 use redolith_types::{Decimal, Value};
@@ -27,11 +27,10 @@ impl Sum {
                 }
                 *sum += x.value;
             }
-            (Sum::Short(_), value) => match number(value) {
-                Found::Number(n) => self.add_short(n)?,
-                _ => self.add_decimal(to_decimal(value).value)?,
+            (Sum::Short(_) | Sum::Decimal(_), value) => match Short::of(value) {
+                Some(n) => self.add_short(n)?,
+                None => self.add_decimal(to_decimal(value).value)?,
             },
-            (Sum::Decimal(_), value) => self.add_decimal(to_decimal(value).value)?,
         }
         Ok(())
     }
@@ -41,11 +40,10 @@ impl Sum {
             (Sum::Int(sum), Value::Int(n)) => *sum -= *n as i128,
             (Sum::Int(sum), Value::UInt(n)) => *sum -= *n as i128,
             (Sum::Int(sum), value) => *sum -= to_integer(value).value,
-            (Sum::Short(_), value) => match number(value) {
-                Found::Number(n) => self.add_short(n.negated())?,
-                _ => self.add_decimal(-to_decimal(value).value)?,
+            (Sum::Short(_) | Sum::Decimal(_), value) => match Short::of(value) {
+                Some(n) => self.add_short(n.negated())?,
+                None => self.add_decimal(-to_decimal(value).value)?,
             },
-            (Sum::Decimal(_), value) => self.add_decimal(-to_decimal(value).value)?,
             (Sum::Double(_), _) => {
                 return Err(SqlError::internal("a sum of doubles takes nothing back"));
             }
@@ -75,5 +73,14 @@ impl Sum {
         let sum = sum.add(&n).map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
         *self = Sum::Decimal(sum);
         Ok(())
+    }
+    /// The sum of exact numbers; None for doubles.
+    pub fn exact(&self) -> Option<Decimal> {
+        match self {
+            Sum::Int(n) => Some(Decimal::from_parts(*n, 0)),
+            Sum::Short(n) => Some((*n).into()),
+            Sum::Decimal(n) => Some(*n),
+            Sum::Double(_) => None,
+        }
     }
 }

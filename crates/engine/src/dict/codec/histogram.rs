@@ -1,8 +1,6 @@
 //! The record of a histogram. The table in [`codec`](super) describes it.
-use super::{
-    CRITICAL, Decoded, Fields, checked, decode_type, fields, number, sql_type, u32_of, u64_of,
-    with_checksum,
-};
+use super::column::{decode_type, sql_type};
+use super::{CRITICAL, Decoded, Fields, checked, fields, number, u32_of, u64_of, with_checksum};
 use crate::dict::histogram::{Bucket, Histogram, Kind};
 use redolith_types::{Column, RowLayout, SqlType, Value};
 

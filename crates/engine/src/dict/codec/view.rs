@@ -1,7 +1,7 @@
 //! The record of a view. The table in [`codec`](super) describes it.
+use super::column::{column, decode_column};
 use super::{
-    CRITICAL, Decoded, Fields, collation_of, column, decode_column, fields, flags_of, number,
-    tagged, text_of, u64_of,
+    CRITICAL, Decoded, Fields, collation_of, fields, flags_of, number, tagged, text_of, u64_of,
 };
 use crate::dict::view::{Algorithm, CheckOption, ViewDef};
 use redolith_types::{Collation, TableDef};

@@ -73,7 +73,16 @@ impl<'v> Eval<'v, '_, '_> {
         let scale = if is_bare { 0 } else { result.scale };
         Ok(Found::Number(Short { digits: result.digits, scale }))
     }
-    /// A short number, without a value of it. What is found to be another is to be evaluated.
+    /// The value of a number that [`Eval::short`] has found to be another: its operands are not
+    /// tried again.
+    pub(in crate::exec) fn other_number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        let before = self.is_not_short;
+        self.is_not_short |= matches!(&e.kind, ExprKind::Arith { op, .. } if has_short_form(*op));
+        let value = self.number(e);
+        self.is_not_short = before;
+        value
+    }
+    /// A short number, without a value of it.
     pub(in crate::exec) fn short(&mut self, e: &'v Expr) -> Result<Found> {
         let exact = e.ty.kind == Kind::Decimal || e.ty.kind.is_integer();
         match &e.kind {
@@ -100,8 +109,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 }
-/// The number that a value is, if it is short.
-pub(in crate::exec) fn number(value: &Value<'_>) -> Found {
+fn number(value: &Value<'_>) -> Found {
     match value {
         Value::Int(n) => Found::Number(Short { digits: (*n).into(), scale: 0 }),
         Value::UInt(n) => Found::Number(Short { digits: (*n).into(), scale: 0 }),
@@ -116,6 +124,13 @@ pub(in crate::exec) fn number(value: &Value<'_>) -> Found {
 impl Short {
     pub const ZERO: Short = Short { digits: 0, scale: 0 };
 
+    /// None if the value is no number, or has too many digits.
+    pub fn of(value: &Value<'_>) -> Option<Short> {
+        match number(value) {
+            Found::Number(n) => Some(n),
+            _ => None,
+        }
+    }
     fn times(self, other: Short) -> Option<Short> {
         let scale = self.scale + other.scale;
         let digits = self.digits.checked_mul(other.digits)?;
